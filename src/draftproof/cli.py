@@ -1,0 +1,125 @@
+"""The command line: ``draftproof demo``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from draftproof import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_COULD_NOT_RUN = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The arguments without the program's name; by default those of the process.
+
+    Returns
+    -------
+    int
+        0, or 2 if the command could not run.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except ModuleNotFoundError as error:
+        return _missing(error, options)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="draftproof",
+        description="The verification arithmetic of speculative decoding.",
+    )
+    parser.add_argument("--version", action="version", version=f"draftproof {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    demo = commands.add_parser(
+        "demo",
+        help="generate text with two n-gram models, and check the acceptance rate",
+        description=(
+            "Train a bigram drafter and a stronger target on the text of Python's own "
+            "language reference, generate text by speculative decoding, and compare the "
+            "measured acceptance with the predicted one."
+        ),
+    )
+    demo.add_argument(
+        "--backend",
+        choices=["numpy", "torch", "jax"],
+        default="numpy",
+        help="the array library the step runs on (default: numpy); the text is the same",
+    )
+    demo.add_argument("--seed", type=_natural, default=0, help="of the uniforms (default: 0)")
+    demo.add_argument(
+        "--tokens", type=_positive, default=250, help="how many to generate (default: 250)"
+    )
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from draftproof.demo import BACKENDS, NGram, decode, read_words, show
+
+    BACKENDS[options.backend].converter()  # a missing library shows before the work
+    text = read_words()
+    words = sorted(set(text))
+    index = {word: token for token, word in enumerate(words)}
+    learned = [index[word] for word in text]
+    draft, target = (NGram(learned, len(words), order) for order in (2, 3))
+    console = Console()
+    console.print(
+        f"{len(text):,} words, {len(words):,} distinct; drafter: bigram; target: "
+        f"trigram; step on {options.backend}; seed {options.seed}\n",
+        highlight=False,
+    )
+    start = time.perf_counter()
+    run = decode(
+        draft,
+        target,
+        learned[:3],
+        tokens=options.tokens,
+        seed=options.seed,
+        backend=options.backend,
+    )
+    show(console, run, words, seconds=time.perf_counter() - start)
+    return 0
+
+
+def _missing(error: ModuleNotFoundError, options: argparse.Namespace) -> int:
+    """Say in one line what to install; reraise what is not for the user to install."""
+    module = (error.name or "").split(".")[0]
+    if module in ("numpy", "rich", "scipy"):
+        install = "pip install 'draftproof[kit]'"
+    elif module == options.backend:
+        install = f"pip install {module}"
+    else:
+        raise error
+    print(f"draftproof: {module} is not installed; {install}", file=sys.stderr)
+    return _COULD_NOT_RUN
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is negative")
+    return number
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number

@@ -1,0 +1,164 @@
+"""What traces: one row of a table for each public function of arrays."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from backends import Backend
+
+import draftproof
+from draftproof import accept_residual
+
+ROWS = np.asarray([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]])
+TARGETS = np.asarray([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]])
+TOKENS = np.asarray([0, -1])
+
+# Functions that trace, with arguments; every other public function must be in EAGER.
+TRACED = {"accept_residual": (accept_residual, (ROWS, TARGETS, TOKENS))}
+EAGER = {"speculative_decode_step", "check_probs"}
+TYPES = {"AcceptResidual", "DecodeStep"}
+
+every_function = pytest.mark.parametrize("name", TRACED)
+
+
+def test_the_table_is_complete():
+    """Nobody can add a public name and forget to say whether it traces."""
+    assert set(TRACED) | EAGER | TYPES == set(draftproof.__all__)
+
+
+def jax_arguments(name):
+    """Return the function and its arguments as JAX arrays."""
+    function, arguments = TRACED[name]
+    return function, [
+        jnp.asarray(a, jnp.float32 if a.dtype.kind == "f" else jnp.int32) for a in arguments
+    ]
+
+
+def torch_arguments(name, **options):
+    """Return the function and its arguments as PyTorch tensors."""
+    function, arguments = TRACED[name]
+    return function, [torch.as_tensor(a).to(**options) for a in arguments]
+
+
+def assert_same(actual, expected):
+    """Assert two results are equal to the last few bits; jit may divide differently."""
+    assert type(actual) is type(expected)
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=3e-7)
+
+
+@every_function
+def test_jax_make_jaxpr(name):
+    """It traces with abstract values: no bool(), no float(), no index of a value."""
+    with Backend.JAX.context():
+        function, arguments = jax_arguments(name)
+        jax.make_jaxpr(function)(*arguments)
+
+
+@every_function
+def test_jax_jit_and_vmap(name):
+    """jit, vmap and jit of vmap give what the eager call gives."""
+    with Backend.JAX.context():
+        function, arguments = jax_arguments(name)
+        expected = function(*arguments)
+        assert_same(jax.jit(function)(*arguments), expected)
+        assert_same(jax.vmap(function)(*arguments), expected)
+        assert_same(jax.jit(jax.vmap(function))(*arguments), expected)
+
+
+@every_function
+def test_jax_traces_once_per_shape(name):
+    """Eager calls of one shape share one compilation."""
+    with Backend.JAX.context():
+        function, arguments = jax_arguments(name)
+        function(*arguments)
+        with jax.log_compiles(False), jax.checking_leaks():
+            before = compilations()
+            function(*arguments)
+            assert compilations() == before
+
+
+def compilations() -> int:
+    """Count the compiled variants of all cores."""
+    from draftproof._batch import _accept_residual
+    from draftproof._library import _compiled
+    from draftproof._namespace import library_of
+
+    return _compiled(_accept_residual, library_of("", jnp.ones(1)))._cache_size()
+
+
+@every_function
+def test_torch_compile_without_graph_break_or_warning(name):
+    """Dynamo takes the whole function, for several batch sizes, and does not warn."""
+    torch._dynamo.reset()
+    function, arguments = torch_arguments(name)
+    compiled = torch.compile(function, fullgraph=True, backend="eager")
+    assert_same(compiled(*arguments), function(*arguments))
+    for count in (3, 4, 5, 7, 9, 12, 20, 33, 64, 65):
+        wider = [a[:1].expand(count, *a.shape[1:]).clone() for a in arguments]
+        assert_same(compiled(*wider), function(*wider))
+    half = [a.half() if a.is_floating_point() else a for a in arguments]
+    assert_same(compiled(*half), function(*half))
+
+
+@every_function
+def test_torch_compile_before_any_eager_call(name):
+    """The first call of a process may be a compiled one: nothing has to be warmed up."""
+    import draftproof._namespace as namespace
+
+    found = namespace._LIBRARIES.pop(torch.Tensor, None)
+    torch._dynamo.reset()
+    function, arguments = torch_arguments(name)
+    try:
+        torch.compile(function, fullgraph=True, backend="eager")(*arguments)
+    finally:
+        if found is not None:
+            namespace._LIBRARIES[torch.Tensor] = found
+
+
+@every_function
+def test_torch_vmap(name):
+    """torch.vmap gives what the batched call gives."""
+    function, arguments = torch_arguments(name)
+    assert_same(torch.vmap(function)(*arguments), function(*arguments))
+
+
+@every_function
+@pytest.mark.parametrize("dtype", Backend.TORCH_META.dtypes)
+def test_torch_meta_device(name, dtype):
+    """Without any values the shapes, dtypes and devices are those of the real call."""
+    function, arguments = torch_arguments(name)
+    arguments = [
+        a.to(getattr(torch, dtype)) if a.is_floating_point() else a for a in arguments
+    ]
+    expected = function(*arguments)
+    found = function(*(a.to("meta") for a in arguments))
+    for one, other in zip(found, expected, strict=True):
+        assert one.is_meta
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+
+
+@every_function
+def test_torch_export_by_make_fx(name):
+    """The function can be recorded operation by operation."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    function, arguments = torch_arguments(name)
+    graph = make_fx(function)(*arguments)
+    for one, other in zip(graph(*arguments), function(*arguments), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_jax_scan_body():
+    """It may stand in the body of a loop that JAX compiles."""
+    with Backend.JAX.context():
+        _, (draft, target, tokens) = jax_arguments("accept_residual")
+
+        def body(carry, row):
+            return carry, accept_residual(*row)
+
+        _, scanned = jax.lax.scan(body, None, (draft, target, tokens))
+        assert_same(scanned, accept_residual(draft, target, tokens))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from backends import Backend
+
+if TYPE_CHECKING:
+    from backends import Backend
 
 
-def assert_like(actual: Any, expected: Any, *, dtype: Any = None, shape: Any = None) -> None:
+def assert_like(
+    actual: Any, expected: Any, *, dtype: Any = None, shape: Any = None
+) -> None:
     """Assert that an array is of the library, dtype, shape and device of another."""
     __tracebackhide__ = True
     assert type(actual) is type(expected), f"{type(actual)} is not {type(expected)}"

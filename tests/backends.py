@@ -178,5 +178,11 @@ class Backend(Enum):
         return np.asarray(array).astype(np.float64)
 
 
-VALUED = tuple(backend for backend in Backend if backend.value.has_values)
+OPTIONAL = tuple(backend for backend in Backend if not backend.value.required)
+# Those that can run here; `test_backends` says why an optional one cannot.
+VALUED = tuple(
+    backend
+    for backend in Backend
+    if backend.value.has_values and (backend.value.required or backend.missing() is None)
+)
 EVERY = tuple((backend, dtype) for backend in VALUED for dtype in backend.dtypes)

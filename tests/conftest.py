@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
-from backends import VALUED, Backend
 from hypothesis import HealthCheck, settings
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+from backends import VALUED
 from properties import PROPERTIES
 
 settings.register_profile(
@@ -23,43 +27,35 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.fixture(params=VALUED, ids=lambda backend: backend.name.lower())
 def backend(request):
-    """Each backend that has values, in its own mode; the optional may be missing."""
-    with switched_on(request.param) as found:
-        yield found
+    """Each backend that has values and can run here, in its own mode."""
+    with request.param.context():
+        yield request.param
 
 
 @pytest.fixture
 def step_case(request):
     """A backend and one of its dtypes, from an indirect parametrisation."""
     backend, dtype = request.param
-    with switched_on(backend) as found:
-        yield found, dtype
+    with backend.context():
+        yield backend, dtype
 
 
-class switched_on:  # noqa: N801 - reads as a statement
-    """Context of a backend; skips with the reason if it is optional and missing."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-
-    def __enter__(self) -> Backend:
-        reason = self.backend.missing()
-        if reason is not None:
-            pytest.skip(reason)
-        self.context = self.backend.context()
-        self.context.__enter__()
-        return self.backend
-
-    def __exit__(self, *exception: object) -> None:
-        self.context.__exit__(*exception)
-
-
+ROOT = Path(__file__).parent.parent
 WORST_ERRORS = pytest.StashKey[dict]()
 MATRIX = pytest.StashKey[dict]()
 
 
+class Pages:
+    """Plugin that runs the Python blocks of the README and of the pages."""
+
+    pytest_collect_file = staticmethod(
+        Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"], path=str(ROOT)).pytest()
+    )
+
+
 def pytest_configure(config):
-    """Give the tests a place to leave figures for the end of the report."""
+    """Collect the pages' examples; give tests a place to leave figures for the report."""
+    config.pluginmanager.register(Pages())
     config.stash[WORST_ERRORS] = {}
     config.stash[MATRIX] = {}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from assertions import assert_like, assert_values, bits
 from backends import NUMPY_DTYPES, Backend
 from budgets import ARITHMETIC, SMALLEST_NORMAL, residual_budget

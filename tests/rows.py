@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+
 from backends import NUMPY_DTYPES
 from budgets import ARITHMETIC, SMALLEST_NORMAL
-
 from draftproof import exact
 
 MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
@@ -63,7 +63,9 @@ def _residual(rows: Rows) -> np.ndarray:
 def stored(draft, target, dtype: str) -> Rows:
     """Round two rows to the dtype and keep what it stores."""
     rounded = (
-        tuple(np.asarray(row, np.float64).astype(NUMPY_DTYPES[dtype]).astype(float).tolist())
+        tuple(
+            np.asarray(row, np.float64).astype(NUMPY_DTYPES[dtype]).astype(float).tolist()
+        )
         for row in (draft, target)
     )
     return Rows(*rounded, dtype)

@@ -8,9 +8,10 @@ thousands of numbers one by one tests Hypothesis, not this package.
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import strategies as st
+
 from backends import NUMPY_DTYPES, Backend
 from budgets import SMALLEST_NORMAL
-from hypothesis import strategies as st
 from rows import MANTISSA, Rows, stored
 
 # JAX compiles anew for each shape, at 0.15 s each.
@@ -59,7 +60,9 @@ def sizes(backend: Backend) -> st.SearchStrategy[int]:
 def cuts(draw, size: int, dtype: str) -> list[int]:
     """Draw where to cut the interval up to ``2 ** bits``; repeats give zero weights."""
     whole = 2 ** min(MANTISSA[dtype], 24)
-    return sorted(draw(st.lists(st.integers(0, whole), min_size=size - 1, max_size=size - 1)))
+    return sorted(
+        draw(st.lists(st.integers(0, whole), min_size=size - 1, max_size=size - 1))
+    )
 
 
 def make_rows(

@@ -6,12 +6,12 @@ import functools
 
 import numpy as np
 import pytest
+
 from backends import Backend
 from broken import BROKEN
+from draftproof import speculative_decode_step
 from properties import PROPERTIES, Case, the_worked_examples
 from strategies import KINDS, make_rows
-
-from draftproof import speculative_decode_step
 
 SIZES = (1, 2, 3, 8, 600)
 DTYPES = ("float64", "float32", "float16")

@@ -77,7 +77,8 @@ def test_another_seed_is_another_text(models):
     """The seed decides, and nothing else does."""
     _, learned, draft, target = models
     one, same, other = (
-        decode(draft, target, learned[:3], tokens=30, seed=seed).emitted for seed in (1, 1, 2)
+        decode(draft, target, learned[:3], tokens=30, seed=seed).emitted
+        for seed in (1, 1, 2)
     )
     assert one == same != other
 

@@ -149,12 +149,16 @@ def test_only_the_standard_library_is_imported():
     package = Path(exact.__file__).parent
     for path in package.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names = (
+                [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            )
             if isinstance(node, ast.ImportFrom):
                 names = [node.module]
             for name in names:
                 root = name.split(".")[0]
-                assert root in sys.stdlib_module_names or name.startswith("draftproof.exact")
+                assert root in sys.stdlib_module_names or name.startswith(
+                    "draftproof.exact"
+                )
 
 
 def test_the_worked_models_of_the_golden_vectors():

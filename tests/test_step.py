@@ -11,19 +11,19 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
 from assertions import assert_values
 from backends import EVERY, Backend
 from budgets import EPSILON, last_place, residual_budget
-from hypothesis import given
-from hypothesis import strategies as st
-from properties import EXAMPLES, PROPERTIES, Case
-from rows import Rows, stored
-from strategies import make_rows, rows
-
 from draftproof import speculative_decode_step
 from draftproof._library import Library, _compiled
 from draftproof._namespace import library_of
 from draftproof._step import _weigh_and_divide
+from properties import EXAMPLES, PROPERTIES, Case
+from rows import Rows, stored
+from strategies import make_rows, rows
 
 SIZES = (50_257, 128_256, 151_936, 262_144)
 LONG_ROWS = [(size, "float32") for size in SIZES] + [(50_257, "half"), (151_936, "half")]
@@ -83,7 +83,9 @@ def test_vocabularies_of_real_models(backend, size, family, worst_errors):
     """At the sizes of real vocabularies, every dtype stays within its budget."""
     pair = long_rows(size, family)
     needed = pair.exact_residual()
-    for dtype in (name for name in backend.dtypes if (name[-2:] == "16") == (family == "half")):
+    for dtype in (
+        name for name in backend.dtypes if (name[-2:] == "16") == (family == "half")
+    ):
         draft, target = backend.array(pair.draft, dtype), backend.array(pair.target, dtype)
         result = speculative_decode_step(draft, target, 7)
         assert result["accept_prob"] == float(pair.exact_accept_prob(7))
@@ -249,7 +251,11 @@ ERRORS = {
         r"`draft_probs` has shape \(2,\), `target_probs` \(3,\)",
     ),
     "scalar": (lambda q, p: (q[0], p[0], 0), ValueError, r"`draft_probs` has shape \(\)"),
-    "empty": (lambda q, p: (q[:0], p[:0], 0), ValueError, r"`draft_probs` has shape \(0,\)"),
+    "empty": (
+        lambda q, p: (q[:0], p[:0], 0),
+        ValueError,
+        r"`draft_probs` has shape \(0,\)",
+    ),
     "batch": (
         lambda q, p: (q[None], p[None], 0),
         ValueError,
@@ -257,12 +263,24 @@ ERRORS = {
     ),
     "token too large": (lambda q, p: (q, p, 2), IndexError, "`drafted_token` is 2; .* < 2"),
     "token negative": (lambda q, p: (q, p, -1), IndexError, "`drafted_token` is -1"),
-    "token float": (lambda q, p: (q, p, 0.0), TypeError, "`drafted_token` is 0.0, of type float"),
+    "token float": (
+        lambda q, p: (q, p, 0.0),
+        TypeError,
+        "`drafted_token` is 0.0, of type float",
+    ),
     "token None": (lambda q, p: (q, p, None), TypeError, "`drafted_token` is None"),
     "token bool": (lambda q, p: (q, p, True), TypeError, "`drafted_token` is True"),
     "token numpy bool": (lambda q, p: (q, p, np.True_), TypeError, "has dtype bool"),
-    "token numpy float": (lambda q, p: (q, p, np.float64(0)), TypeError, "has dtype float64"),
-    "token bool array": (lambda q, p: (q, p, np.asarray(True)), TypeError, "has dtype bool"),
+    "token numpy float": (
+        lambda q, p: (q, p, np.float64(0)),
+        TypeError,
+        "has dtype float64",
+    ),
+    "token bool array": (
+        lambda q, p: (q, p, np.asarray(True)),
+        TypeError,
+        "has dtype bool",
+    ),
     "token (1,)": (
         lambda q, p: (q, p, np.asarray([0])),
         ValueError,
@@ -331,7 +349,9 @@ def test_errors_name_the_argument(name):
     """Each misuse raises an error that names the argument, what came, what is needed."""
     arguments, error, message = ERRORS[name]
     with pytest.raises(error, match=message):
-        speculative_decode_step(*arguments(np.asarray([0.5, 0.5]), np.asarray([0.25, 0.75])))
+        speculative_decode_step(
+            *arguments(np.asarray([0.5, 0.5]), np.asarray([0.25, 0.75]))
+        )
 
 
 @combinations

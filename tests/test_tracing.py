@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from backends import Backend
 
 import draftproof
+from backends import Backend
 from draftproof import accept_residual
 
 ROWS = np.asarray([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]])

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from backends import EVERY
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backends import EVERY
 from draftproof import check_probs
 from draftproof._values import default_tolerance
 
@@ -69,7 +69,9 @@ def test_a_bad_sum_is_named(step_case):
 def test_tokens_are_checked(backend):
     """A token must be in range and have been possible; the message says which."""
     rows = backend.array([(0.5, 0.5, 0.0)] * 2, backend.dtypes[-1])
-    with pytest.raises(ValueError, match=r"`draft_tokens\[1\]` is 2, which has probability 0"):
+    with pytest.raises(
+        ValueError, match=r"`draft_tokens\[1\]` is 2, which has probability 0"
+    ):
         check_probs(rows, rows, backend.array([0, 2], "int32"))
     for token in (3, -2):
         with pytest.raises(IndexError, match=rf"`draft_tokens\[1\]` is {token}; needed"):
@@ -103,7 +105,9 @@ def test_rows_of_one_step_are_read_whatever_stands_before_them(backend):
         check_probs(draft, target, backend.array([-1, 0], "int32"))
 
 
-@given(st.sampled_from(("float16", "bfloat16", "float32")), st.integers(1, 3_000), st.data())
+@given(
+    st.sampled_from(("float16", "bfloat16", "float32")), st.integers(1, 3_000), st.data()
+)
 def test_softmax_rows_pass_and_lost_mass_does_not(dtype, size, data):
     """What PyTorch's softmax gives passes in every dtype; ten tolerances less does not."""
     seed = data.draw(st.integers(0, 2**32 - 1))

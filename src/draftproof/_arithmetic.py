@@ -45,9 +45,7 @@ def normalised(library: Library, weights: Array, totals: Array) -> Array:
     return weights
 
 
-def acceptance(
-    library: Library, draft_entries: Array, target_entries: Array
-) -> Array:
+def acceptance(library: Library, draft_entries: Array, target_entries: Array) -> Array:
     """Return ``min(1, target / draft)`` of the entries at drafted tokens.
 
     Where the draft entry is zero it is the limit: 1 where the target is positive,

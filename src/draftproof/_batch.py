@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from draftproof._arithmetic import acceptance, normalised, positive_part
 from draftproof._checks import check_rows, check_tokens
@@ -32,7 +32,7 @@ class AcceptResidual(NamedTuple, Generic[ArrayT]):
 
 
 def accept_residual(
-    draft_probs: ArrayT, target_probs: ArrayT, draft_tokens: ArrayT
+    draft_probs: ArrayT, target_probs: ArrayT, draft_tokens: Any
 ) -> AcceptResidual[ArrayT]:
     r"""Return acceptance probabilities and residuals for a batch of drafted tokens.
 

@@ -110,20 +110,18 @@ class Library:
             return self.xp.gather(rows, -1, self.cast(index, self.xp.int64))
         return self.xp.take_along_axis(rows, index, axis=-1)
 
-    def facts(self, *ones: Array) -> Array | tuple[Array, ...]:
+    def facts(self, *ones: Array) -> Any:
         """Put arrays of one element together, so that `read` takes one transfer."""
         if self.name == "numpy" or (self.name == "torch" and ones[0].is_cpu):
             return ones  # in host memory: stacking would cost more than reading
         return self.xp.stack([self.xp.reshape(one, ()) for one in ones])
 
-    def read(self, facts: Array | tuple[Array, ...]) -> list[float]:
+    def read(self, facts: Any) -> list[float]:
         """Return what `facts` put together as Python floats, exactly."""
         if self.name == "array_api_strict":
             return [float(facts[i]) for i in range(facts.shape[0])]
         if self.name == "jax":
-            import numpy as np  # which jax needs itself
-
-            facts = np.asarray(facts)
+            (facts,) = self.on_host(facts)
         try:
             if isinstance(facts, tuple):
                 return [one.item() for one in facts]
@@ -131,6 +129,12 @@ class Library:
         except RuntimeError as error:
             raise _clearer(error) from error
         return values
+
+    def on_host(self, *arrays: Array | None) -> list[Array | None]:
+        """Return JAX arrays as NumPy arrays, None as None."""
+        import numpy as np  # which jax needs itself
+
+        return [None if array is None else np.asarray(array) for array in arrays]
 
     def read_index(self, scalar: Array) -> int:
         """Return a 0-d integer array as a Python int: one host transfer."""

@@ -13,25 +13,19 @@ from draftproof._checks import (
     check_vocabulary,
 )
 from draftproof._library import dtype_name
-from draftproof._namespace import as_index, common_library, device_of
+from draftproof._namespace import as_index, common_library, device_of, library_of
 
 if TYPE_CHECKING:
     from draftproof._library import Array, Library
 
 __all__ = ["check_probs"]
 
-# Machine epsilon and half the smallest subnormal number of each stored dtype.
-_EPSILON = {
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "float32": 2.0**-23,
-    "float64": 2.0**-52,
-}
-_FLUSHED = {
-    "float16": 2.0**-25,
-    "bfloat16": 2.0**-134,
-    "float32": 2.0**-150,
-    "float64": 0.0,
+# Machine epsilon, and half the smallest subnormal number, of each stored dtype.
+_PRECISION = {
+    "float16": (2.0**-10, 2.0**-25),
+    "bfloat16": (2.0**-7, 2.0**-134),
+    "float32": (2.0**-23, 2.0**-150),
+    "float64": (2.0**-52, 0.0),  # half of it is no double
 }
 
 
@@ -44,9 +38,8 @@ def check_probs(
 ) -> None:
     r"""Raise unless the rows are probabilities and the tokens can be draws from them.
 
-    The functions of this package look at the metadata of their arguments only.
-    This one reads every row that a rule may read. Call it in tests and while
-    debugging.
+    The other functions look at metadata only; this one reads every row that a rule
+    may read. Call it in tests and while debugging.
 
     Parameters
     ----------
@@ -64,10 +57,9 @@ def check_probs(
 
         .. math:: 4 \epsilon + \sqrt{V} \epsilon_\text{arithmetic} + V \eta / 2,
 
-        for the rounding of the entries, of the sum they were divided by, and for
-        entries that were rounded to zero: 7e-7 for float32 at V = 3 and 4e-5 at
-        V = 100,000. Rows computed in float32 and stored as float64 need the
-        tolerance of float32.
+        for the rounding of the entries, of their sum, and of the smallest to zero:
+        for float32 7e-7 at V = 3 and 4e-5 at V = 100,000. Rows computed in float32
+        and stored as float64 need the tolerance of float32.
 
     Raises
     ------
@@ -90,8 +82,8 @@ def check_probs(
         ...
     ValueError: `target_probs` sums to 0.9, not to 1 within 1.2e-15; ...
     """
-    arrays = {"draft_probs": draft_probs, "target_probs": target_probs}
-    arrays = {name: rows for name, rows in arrays.items() if rows is not None}
+    arrays = {} if draft_probs is None else {"draft_probs": draft_probs}
+    arrays["target_probs"] = target_probs
     library = common_library(**arrays)
     if library.traced:
         msg = "check_probs reads values: call it outside jit and vmap"
@@ -101,6 +93,12 @@ def check_probs(
         check_vocabulary(name, rows.shape)
     tokens = _as_tokens(library, draft_tokens, target_probs)
     _check_together(library, draft_probs, target_probs, tokens)
+    if library.compiles:
+        # Operation by operation, JAX would compile each for every shape.
+        draft_probs, target_probs, tokens = library.on_host(
+            draft_probs, target_probs, tokens
+        )
+        library = library_of("target_probs", target_probs)
     with library.quiet():
         _check_values(library, draft_probs, target_probs, tokens, tolerance)
 
@@ -144,9 +142,8 @@ def _check_together(
 
 def _chain_shape(target: Array) -> tuple[int, ...]:
     """Return the shape of the draft rows that belong to a chain of target rows."""
-    if target.ndim < 2:
-        return (-1, -1)
-    return (*target.shape[:-2], target.shape[-2] - 1, target.shape[-1])
+    *leading, size = target.shape
+    return (*leading[:-1], leading[-1] - 1, size) if leading else (-1, size)
 
 
 def _check_values(
@@ -210,10 +207,9 @@ def _check_law(
 
 def default_tolerance(dtype: str, size: int) -> float:
     """Return how far from 1 the sum of a stored row may be; see `check_probs`."""
-    arithmetic = max(2.0**-52, min(2.0**-23, _EPSILON[dtype]))
-    return (
-        4 * _EPSILON[dtype] + math.sqrt(size) * arithmetic + size * _FLUSHED[dtype]
-    )
+    epsilon, flushed = _PRECISION[dtype]
+    arithmetic = min(epsilon, 2.0**-23)
+    return 4 * epsilon + math.sqrt(size) * arithmetic + size * flushed
 
 
 def _check_drafted(
@@ -223,7 +219,7 @@ def _check_drafted(
     outside = (tokens < -1) | (tokens >= size)
     where = _first(library, outside[..., None], read)
     if where is not None:
-        where = where[:-1]
+        where = where[:-1]  # the axis of the vocabulary has one entry here
         msg = (
             f"`{_at('draft_tokens', where)}` is {int(tokens[where])}; needed is an index "
             f"into the vocabulary, below {size}, or -1 for 'no draft here'"
@@ -231,10 +227,8 @@ def _check_drafted(
         raise IndexError(msg)
     if draft is None:
         return
-    index = xp.where(tokens < 0, xp.zeros_like(tokens), tokens)
-    index = xp.where(outside, xp.zeros_like(tokens), index)
-    drafted = library.gather(draft, index)
-    where = _first(library, ~(drafted > 0), read)
+    index = xp.where(outside | (tokens < 0), xp.zeros_like(tokens), tokens)
+    where = _first(library, ~(library.gather(draft, index) > 0), read)
     if where is not None:
         where = where[:-1]
         msg = (
@@ -253,11 +247,11 @@ def _first(library: Library, bad: Array, read: Array | None) -> tuple[int, ...] 
     if not bool(xp.any(bad)):
         return None
     flat = int(xp.argmax(xp.astype(xp.reshape(bad, (-1,)), xp.int32)))
-    index = []
+    index: tuple[int, ...] = ()
     for length in reversed(bad.shape):
-        flat, remainder = divmod(flat, length)
-        index.append(remainder)
-    return tuple(reversed(index))
+        flat, last = divmod(flat, length)
+        index = (last, *index)
+    return index
 
 
 def _at(name: str, where: tuple[int, ...]) -> str:

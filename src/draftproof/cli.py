@@ -60,7 +60,9 @@ def _parser() -> argparse.ArgumentParser:
         default="numpy",
         help="the array library the step runs on (default: numpy); the text is the same",
     )
-    demo.add_argument("--seed", type=_natural, default=0, help="of the uniforms (default: 0)")
+    demo.add_argument(
+        "--seed", type=_natural, default=0, help="of the uniforms (default: 0)"
+    )
     demo.add_argument(
         "--tokens", type=_positive, default=250, help="how many to generate (default: 250)"
     )
@@ -114,12 +116,14 @@ def _missing(error: ModuleNotFoundError, options: argparse.Namespace) -> int:
 def _natural(text: str) -> int:
     number = int(text)
     if number < 0:
-        raise argparse.ArgumentTypeError(f"{number} is negative")
+        msg = f"{number} is negative"
+        raise argparse.ArgumentTypeError(msg)
     return number
 
 
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
+        msg = f"{number} is not positive"
+        raise argparse.ArgumentTypeError(msg)
     return number

@@ -58,5 +58,7 @@ def show(console: Console, run: Run, words: Sequence[str], *, seconds: float) ->
         f"standard error        {run.standard_error:.4f}",
     ]
     if run.standard_error > 0:
-        lines.append(f"difference           {off:+.4f}   {off / run.standard_error:+.2f} errors")
+        lines.append(
+            f"difference           {off:+.4f}   {off / run.standard_error:+.2f} errors"
+        )
     console.print("\n".join(lines), highlight=False)

@@ -6,6 +6,11 @@ package: it is the reference that the rest is compared with. Numbers may be
 float of Python or NumPy, which is read as the rational number it stores.
 """
 
-from draftproof.exact._step import ExactStep, as_fraction, reconstruct, speculative_decode_step
+from draftproof.exact._step import (
+    ExactStep,
+    as_fraction,
+    reconstruct,
+    speculative_decode_step,
+)
 
 __all__ = ["ExactStep", "as_fraction", "reconstruct", "speculative_decode_step"]

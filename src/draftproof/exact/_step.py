@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["ExactStep", "as_fraction", "reconstruct", "speculative_decode_step"]
 
@@ -222,7 +224,8 @@ def _residual(
     # denominator anew at every entry.
     unit = math.lcm(*(prob.denominator for prob in (*draft, *target)))
     weights = [
-        max(_units(p, unit) - _units(q, unit), 0) for p, q in zip(target, draft, strict=True)
+        max(_units(p, unit) - _units(q, unit), 0)
+        for p, q in zip(target, draft, strict=True)
     ]
     total = sum(weights) or 1  # if it is zero, so are the weights
     return tuple(Fraction(weight, total) for weight in weights)

@@ -5,13 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from draftproof._checks import (
-    check_device,
-    check_floating,
-    check_same_dtype,
-    check_tokens,
-    check_vocabulary,
-)
+from draftproof._checks import check_floating, check_together, check_vocabulary
 from draftproof._library import dtype_name
 from draftproof._namespace import as_index, common_library, device_of, library_of
 
@@ -92,7 +86,7 @@ def check_probs(
         check_floating(library, name, rows)
         check_vocabulary(name, rows.shape)
     tokens = _as_tokens(library, draft_tokens, target_probs)
-    _check_together(library, draft_probs, target_probs, tokens)
+    check_together(library, draft_probs, target_probs, tokens)
     if library.compiles:
         # Operation by operation, JAX would compile each for every shape.
         draft_probs, target_probs, tokens = library.on_host(
@@ -112,38 +106,6 @@ def _as_tokens(library: Library, draft_tokens: Any, target_probs: Array) -> Arra
         return library.xp.asarray(index, device=device)
     common_library(draft_tokens=draft_tokens, target_probs=target_probs)
     return draft_tokens
-
-
-def _check_together(
-    library: Library, draft: Array | None, target: Array, tokens: Array | None
-) -> None:
-    """Require shapes that are those of equal rows or of a chain."""
-    if draft is not None:
-        check_same_dtype(draft, target)
-        check_device(library, "draft_probs", draft, "target_probs", target)
-        if draft.shape not in (target.shape, _chain_shape(target)):
-            msg = (
-                f"`draft_probs` has shape {tuple(draft.shape)}, `target_probs` "
-                f"{tuple(target.shape)}; needed are equal shapes or, for a chain, "
-                "(..., K, V) and (..., K + 1, V)"
-            )
-            raise ValueError(msg)
-    if tokens is not None:
-        shape = tokens.shape if draft is None else draft.shape[:-1]
-        check_tokens(library, tokens, shape, target)
-        if shape not in (target.shape[:-1], _chain_shape(target)[:-1]):
-            msg = (
-                f"`draft_tokens` has shape {tuple(shape)}, `target_probs` "
-                f"{tuple(target.shape)}; needed is one token for each row or, for a "
-                "chain, for each but the last"
-            )
-            raise ValueError(msg)
-
-
-def _chain_shape(target: Array) -> tuple[int, ...]:
-    """Return the shape of the draft rows that belong to a chain of target rows."""
-    *leading, size = target.shape
-    return (*leading[:-1], leading[-1] - 1, size) if leading else (-1, size)
 
 
 def _check_values(

@@ -1,16 +1,22 @@
-"""The command line: ``draftproof demo``."""
+"""The command line: ``draftproof demo`` and ``draftproof explain``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from draftproof import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from draftproof.explain import Given
+
+    _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
 
 __all__ = ["main"]
 
@@ -45,6 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"draftproof {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_explain(commands)
+    return parser
+
+
+def _add_demo(commands: _Commands) -> None:
     demo = commands.add_parser(
         "demo",
         help="generate text with two n-gram models, and check the acceptance rate",
@@ -67,7 +79,37 @@ def _parser() -> argparse.ArgumentParser:
         "--tokens", type=_positive, default=250, help="how many to generate (default: 250)"
     )
     demo.set_defaults(run=_demo)
-    return parser
+
+
+def _add_explain(commands: _Commands) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="work out one step on two rows, with fractions and bars",
+        description=(
+            "Work out what speculative_decode_step does with one drafted token: "
+            "acceptance, residual, and that together they make the target law. "
+            "Numbers are decimals or fractions and are taken exactly."
+        ),
+    )
+    explain.add_argument("--draft", type=_row, metavar="Q,Q,...", help="the draft law")
+    explain.add_argument("--target", type=_row, metavar="P,P,...", help="the target law")
+    explain.add_argument(
+        "--token", type=int, metavar="T", help="the drafted token, an index"
+    )
+    explain.add_argument(
+        "--file",
+        type=Path,
+        metavar="FILE",
+        help='instead of both rows: JSON {"draft": [...], "target": [...], "token": T}, or '
+        ".npy of shape (2, V), draft row first",
+    )
+    explain.add_argument(
+        "--top",
+        type=_positive,
+        default=10,
+        help="how many entries of a large vocabulary to show (default: 10)",
+    )
+    explain.set_defaults(run=_explain)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -100,17 +142,57 @@ def _demo(options: argparse.Namespace) -> int:
     return 0
 
 
+def _explain(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from draftproof import check_probs
+    from draftproof.explain import InputError, show, work
+
+    try:
+        given = _given(options)
+        token = given.token if options.token is None else options.token
+        if token is None:
+            msg = "`token` is missing: add --token T"
+            raise InputError(msg)
+        check_probs(given.draft_probs, given.target_probs, token)
+        worked = work(given.exact_draft, given.exact_target, token)
+    except (ValueError, IndexError, TypeError) as error:
+        print(f"draftproof explain: {error}", file=sys.stderr)
+        return _COULD_NOT_RUN
+    show(Console(), worked, top=options.top)
+    return 0
+
+
+def _given(options: argparse.Namespace) -> Given:
+    from draftproof.explain import InputError, read_file, read_text
+
+    rows = (options.draft, options.target)
+    if (options.file is None) == (rows == (None, None)):
+        msg = "needed are --draft and --target, or --file"
+        raise InputError(msg)
+    if options.file is not None:
+        return read_file(options.file)
+    if None in rows:
+        msg = f"`{'draft' if options.draft is None else 'target'}` is missing"
+        raise InputError(msg)
+    return read_text(*rows)
+
+
 def _missing(error: ModuleNotFoundError, options: argparse.Namespace) -> int:
     """Say in one line what to install; reraise what is not for the user to install."""
     module = (error.name or "").split(".")[0]
     if module in ("numpy", "rich", "scipy"):
         install = "pip install 'draftproof[kit]'"
-    elif module == options.backend:
+    elif module == getattr(options, "backend", None):
         install = f"pip install {module}"
     else:
         raise error
     print(f"draftproof: {module} is not installed; {install}", file=sys.stderr)
     return _COULD_NOT_RUN
+
+
+def _row(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",")]
 
 
 def _natural(text: str) -> int:

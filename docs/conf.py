@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import draftproof
 from draftproof import exact
+
+sys.path.insert(0, str(Path(__file__).parent))
+import figures
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -21,8 +26,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx-mathjax-offline",  # formulas without a network
 ]
-exclude_patterns = ["_build", "_generated"]
+exclude_patterns = ["_build", "_generated", "real_model_table.md"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
@@ -43,6 +49,11 @@ html_theme = "furo"
 html_title = f"draftproof {release}"
 
 
+def draw_figures(_: Sphinx) -> None:
+    """Draw the pictures before the pages are read."""
+    figures.draw_all(Path(__file__).parent / "_generated")
+
+
 def check_reference(_: Sphinx, env: BuildEnvironment) -> list[str]:
     """Fail the build if a public name has no entry in the reference."""
     from sphinx.util import logging
@@ -56,5 +67,6 @@ def check_reference(_: Sphinx, env: BuildEnvironment) -> list[str]:
 
 
 def setup(app: Sphinx) -> None:
-    """Hook the check in."""
+    """Hook the pictures and the check in."""
+    app.connect("builder-inited", draw_figures)
     app.connect("env-check-consistency", check_reference)

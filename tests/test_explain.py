@@ -115,7 +115,12 @@ BAD = {
     "range": ("0.8,0.2", "0.4,0.6", "2", "`draft_tokens` is 2; needed is an index"),
     "not drawn": ("0,1", "0.4,0.6", "0", "`draft_tokens` is 0, which has probability 0"),
     "lengths": ("1", "0.4,0.6", "0", "`draft_probs` has shape (1,), `target_probs` (2,)"),
-    "no number": ("0.8,x", "0.4,0.6", "0", "`draft`: 'x' is no number; needed is a decimal"),
+    "no number": (
+        "0.8,x",
+        "0.4,0.6",
+        "0",
+        "`draft`: 'x' is no number; needed is a decimal",
+    ),
     "no divisor": ("1/0,0", "0.4,0.6", "0", "`draft`: '1/0' is no number"),
     "placeholder": ("0.8,0.2", "0.4,0.6", "-1", "`drafted_token` is -1"),
 }
@@ -125,7 +130,9 @@ BAD = {
 def test_bad_input_is_one_line_and_exit_code_2(name, capsys):
     """`check_probs` says what is wrong with rows; nothing is worked out from them."""
     draft, target, token, message = BAD[name]
-    assert main(["explain", f"--draft={draft}", f"--target={target}", f"--token={token}"]) == 2
+    assert (
+        main(["explain", f"--draft={draft}", f"--target={target}", f"--token={token}"]) == 2
+    )
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith(f"draftproof explain: {message}")
@@ -137,7 +144,10 @@ MISSING = {
     "target": (["--draft", "1", "--token", "0"], "`target` is missing"),
     "draft": (["--target", "1", "--token", "0"], "`draft` is missing"),
     "token": (FIRST, "`token` is missing: add --token T"),
-    "choice": ([*FIRST, "--file", "rows.json"], "needed are --draft and --target, or --file"),
+    "choice": (
+        [*FIRST, "--file", "rows.json"],
+        "needed are --draft and --target, or --file",
+    ),
     "file": (["--file", "nothing.json"], "nothing.json cannot be read (FileNotFoundError"),
 }
 
@@ -180,7 +190,10 @@ def test_arrays_of_another_shape_or_kind(array, tmp_path):
 def test_it_fits_the_terminal(width, color):
     """No line is cut or wrapped at 80 columns, and colours are only added."""
     console = Console(
-        file=io.StringIO(), width=width, color_system=color, force_terminal=color is not None
+        file=io.StringIO(),
+        width=width,
+        color_system=color,
+        force_terminal=color is not None,
     )
     given = read_text(["1/7"] * 7, ["1/9999"] * 3 + ["9996/39996"] * 4)
     show(console, work(given.exact_draft, given.exact_target, 6), top=10)

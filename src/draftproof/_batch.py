@@ -40,8 +40,8 @@ def accept_residual(
 
     .. math::
 
-        \text{accept\_prob} = \min\left(1, \frac{p_t}{q_t}\right), \qquad
-        \text{residual}_v = \frac{\max(p_v - q_v, 0)}{\sum_w \max(p_w - q_w, 0)},
+        \mathrm{accept\_prob} = \min\left(1, \frac{p_t}{q_t}\right), \qquad
+        \mathrm{residual}_v = \frac{\max(p_v - q_v, 0)}{\sum_w \max(p_w - q_w, 0)},
 
     without reading a value on the host: it works under ``jax.jit``, ``jax.vmap``,
     ``torch.compile(fullgraph=True)`` and CUDA-graph capture, and gradients flow.

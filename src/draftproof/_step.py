@@ -35,8 +35,8 @@ def speculative_decode_step(
 
     .. math::
 
-        \text{accept\_prob} = \min\left(1, \frac{p_t}{q_t}\right), \qquad
-        \text{residual}_v = \frac{\max(p_v - q_v, 0)}{\sum_w \max(p_w - q_w, 0)}.
+        \mathrm{accept\_prob} = \min\left(1, \frac{p_t}{q_t}\right), \qquad
+        \mathrm{residual}_v = \frac{\max(p_v - q_v, 0)}{\sum_w \max(p_w - q_w, 0)}.
 
     Keep `t` if a uniform number in [0, 1) is below ``accept_prob``, else emit a
     token drawn from ``residual``: the emitted token then has the law :math:`p`,

@@ -72,8 +72,9 @@ def test_equal_rows(capsys):
     assert "nothing is rejected, the residual is zero" in out
 
 
-def test_large_vocabularies_show_the_top_and_the_rest(capsys, tmp_path):
+def test_large_vocabularies_show_the_top_and_the_rest(capsys, tmp_path, monkeypatch):
     """The largest entries and the drafted one are shown, the others are added up."""
+    monkeypatch.setenv("COLUMNS", "200")  # so that nothing is wrapped out of sight
     rows = np.random.default_rng(0).dirichlet(np.ones(50_000) / 50, 2).astype(np.float32)
     token = int(np.argsort(rows[0])[40_000])
     path = tmp_path / "rows.npy"

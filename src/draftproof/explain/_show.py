@@ -137,7 +137,7 @@ def _arithmetic(worked: Worked) -> str:
 def _verdict(worked: Worked) -> str:
     if not worked.error:
         return "p, exactly"
-    return f"p within {float(worked.error):.2g}: the rows do not have the same sum"
+    return f"p within {float(worked.error):.2g}, as the sums differ"
 
 
 def _fraction(number: Fraction) -> str | None:

@@ -40,7 +40,10 @@ default_role = "code"
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"array|iterable|numbers?|length V|shape.*|optional|\.\.\.|V\)|[KV]( .*)?",
+        (
+            r"array|iterable|callable|numbers?|length V|shape.*|optional|\.\.\.|V\)|[KV]( .*)?"
+            r"|[01]|\{.*|\".*"
+        ),
     ),
 ]
 

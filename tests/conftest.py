@@ -6,12 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
 from backends import VALUED
 from properties import PROPERTIES
+
+# The tests run in two processes: one thread each, or they wait for one another.
+torch.set_num_threads(1)
 
 settings.register_profile(
     "default",
@@ -41,8 +45,7 @@ def step_case(request):
 
 
 ROOT = Path(__file__).parent.parent
-WORST_ERRORS = pytest.StashKey[dict]()
-MATRIX = pytest.StashKey[dict]()
+FIGURES = pytest.StashKey[dict]()
 
 
 class Pages:
@@ -56,35 +59,62 @@ class Pages:
 def pytest_configure(config):
     """Collect the pages' examples; give tests a place to leave figures for the report."""
     config.pluginmanager.register(Pages())
-    config.stash[WORST_ERRORS] = {}
-    config.stash[MATRIX] = {}
+    config.stash[FIGURES] = {"worst": {}, "matrix": {}, "lines": []}
 
 
 @pytest.fixture
 def worst_errors(request):
     """Worst error of a residual by dtype and backend, in units of the last place."""
-    return request.config.stash[WORST_ERRORS]
+    return request.config.stash[FIGURES]["worst"]
 
 
 @pytest.fixture
 def matrix(request):
     """Which property rejects which wrong step."""
-    return request.config.stash[MATRIX]
+    return request.config.stash[FIGURES]["matrix"]
+
+
+@pytest.fixture
+def report(request):
+    """A function that puts a line of figures at the end of the report."""
+    return request.config.stash[FIGURES]["lines"].append
+
+
+def pytest_sessionfinish(session):
+    """In a worker process, hand the figures to the one that reports."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["figures"] = session.config.stash[FIGURES]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take the figures of a worker process that is done."""
+    found = getattr(node, "workeroutput", {}).get("figures", {})
+    figures = node.config.stash[FIGURES]
+    for name, value in found.items():
+        if name == "lines":
+            figures[name] += value
+        else:
+            figures[name].update(value)
 
 
 def pytest_terminal_summary(terminalreporter, config):
     """Print the figures that the tests measured."""
-    worst = config.stash[WORST_ERRORS]
-    if worst:
+    write, figures = terminalreporter.line, config.stash[FIGURES]
+    if figures["worst"]:
         terminalreporter.section("worst error of the residual, real vocabularies")
-        for (dtype, name), units in sorted(worst.items()):
-            terminalreporter.line(f"{dtype:9} {name:15} {units:6.2f} ulp")
-    matrix = config.stash[MATRIX]
-    if matrix:
+        for name, units in sorted(figures["worst"].items()):
+            write(f"{name:25} {units:6.2f} ulp")
+    if figures["matrix"]:
         terminalreporter.section("wrong step x property (x: rejected)")
         columns = [*(holds.__name__ for holds in PROPERTIES), "the worked examples"]
         for i, column in enumerate(columns):
-            terminalreporter.line(f"{'  ' * i}{i + 1} {column.replace('_', ' ')}")
-        for name, row in matrix.items():
+            write(f"{'  ' * i}{i + 1} {column.replace('_', ' ')}")
+        for name, row in figures["matrix"].items():
             marks = " ".join("x" if rejected else "." for rejected in row)
-            terminalreporter.line(f"{marks}  {name.replace('_', ' ')}")
+            write(f"{marks}  {name.replace('_', ' ')}")
+    if figures["lines"]:
+        terminalreporter.section("figures")
+        for line in figures["lines"]:
+            write(line)

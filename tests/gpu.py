@@ -76,4 +76,6 @@ def test_the_step_synchronises_once(on_device, recwarn):
 
 
 if __name__ == "__main__":
-    sys.exit(pytest.main([HERE, __file__, "-k", "cuda or cupy", *sys.argv[1:]]))
+    # In one process: two would share one GPU, and need one more package.
+    alone = ["--override-ini=addopts=--import-mode=importlib", "-ra"]
+    sys.exit(pytest.main([HERE, __file__, *alone, "-k", "cuda or cupy", *sys.argv[1:]]))

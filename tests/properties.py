@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,11 @@ def library_dtype_shape_and_device_are_kept(step: Step, case: Case) -> None:
 
 def not_finite_rows_are_refused(step: Step, case: Case) -> None:
     """NaN in either row, and infinity where it would show, raise `ValueError`."""
-    for which in (0, 1):
+    ends = {0, len(case.rows.draft) // 2, len(case.rows.draft) - 1}
+    for which, at in product((0, 1), ends):
         for bad in (math.nan, math.inf):
             values = [list(case.rows.draft), list(case.rows.target)]
-            values[which][-1] = bad
+            values[which][at] = bad
             # NumPy warns of the cast of an infinity, not of the arithmetic.
             arrays = (case.backend.array(row, case.rows.dtype) for row in values)
             try:

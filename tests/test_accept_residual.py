@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from assertions import assert_like, assert_values, bits
 from backends import EVERY, Backend
 from budgets import ACCEPT_PROB_ULP, ARITHMETIC, EPSILON, residual_budget
-from draftproof import AcceptResidual, accept_residual, speculative_decode_step
+from draftproof import (
+    AcceptResidual,
+    accept_residual,
+    acceptance_rate,
+    speculative_decode_step,
+)
 from rows import Rows, flushed, stored
 from strategies import KINDS, make_rows
 
@@ -95,6 +100,21 @@ def test_not_finite_rows_fail_closed(step_case, bad):
     assert np.isnan(values[0]).any()
     # minus infinity in the target hides below the draft: that is check_probs' to find
     assert np.isnan(values[1]).any() or bad == -math.inf
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_not_finite_entries_of_long_rows_show(backend, bad):
+    """One bad entry of thousands shows in the residual; XLA's fused maximum loses it."""
+    dtype, size = backend.dtypes[-1], 4_099
+    for place in (0, size // 2, size - 1):
+        good, spoilt = np.full(size, 2.0**-12), np.full(size, 2.0**-12)
+        spoilt[place] = bad
+        for draft, target in ((good, spoilt), (spoilt, good)):
+            pair = Rows(tuple(draft.tolist()), tuple(target.tolist()), dtype)
+            residual = accept_residual(*batch(backend, [pair], [1])).residual
+            assert np.isnan(backend.host(residual)).any()
+            rate = backend.host(acceptance_rate(*batch(backend, [pair], [1])[:2]))
+            assert np.isnan(rate) or bad == math.inf
 
 
 def test_an_entry_that_is_not_read_does_not_spoil_the_acceptance(backend):

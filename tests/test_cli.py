@@ -22,11 +22,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
 
 
 def test_the_demo_runs():
-    """``python -m draftproof demo`` ends well and closes with the acceptance rate."""
-    done = run("demo", "--tokens", "40")
+    """``python -m draftproof demo`` ends well and closes with the tokens per call."""
+    done = run("demo", "--tokens", "40", "--draft-length", "3", "--rule", "block")
     assert done.returncode == 0, done.stderr
-    assert "measured acceptance" in done.stdout
-    assert "predicted acceptance" in done.stdout
+    assert "drafts per call: 3; rule: block, on numpy; seed 0" in done.stdout
+    assert "tokens per target call" in done.stdout
+    assert "given the drafts, rule block" in done.stdout
+    assert done.stdout.endswith("tokens per call expected on these drafts\n")
     assert done.stderr == ""
 
 
@@ -57,6 +59,8 @@ def test_the_version(capsys):
         ["demo", "--tokens", "many"],
         ["demo", "--seed", "-1"],
         ["demo", "--backend", "cobol"],
+        ["demo", "--draft-length", "0"],
+        ["demo", "--rule", "nonsense"],
     ],
     ids=" ".join,
 )

@@ -93,7 +93,7 @@ def test_vocabularies_of_real_models(backend, size, family, worst_errors):
         assert_values(backend, result["residual"], needed, within=within)
         error = np.abs(backend.host(result["residual"]) - needed)
         units = float(np.max(error / last_place(needed, dtype)))
-        key = (dtype, backend.name.lower())
+        key = f"{dtype:9} {backend.name.lower()}"
         worst_errors[key] = max(units, worst_errors.get(key, 0.0))
 
 

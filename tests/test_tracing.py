@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import logging
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,17 +19,75 @@ ROWS = np.asarray([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]])
 TARGETS = np.asarray([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]])
 TOKENS = np.asarray([0, -1])
 
+CHAIN = np.asarray([[[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]] * 2)
+CHAIN_TARGETS = np.asarray([[[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]] * 2)
+CHAIN_TOKENS = np.asarray([[0, 1], [1, -1]])
+UNIFORMS = np.asarray([[0.25, 0.75, 0.5], [0.875, 0.125, 0.25]])
+
+block_chain = functools.partial(draftproof.verify_chain, rule="block")
+block_law = functools.partial(draftproof.accepted_law, rule="block")
+
+
+def token_chain(draft_probs, target_probs, draft_tokens, uniforms):
+    """Verify without the option, which make_fx takes for a fifth array."""
+    return draftproof.verify_chain(draft_probs, target_probs, draft_tokens, uniforms)
+
+
+def one_hot_chain(target_probs, draft_tokens, uniforms):
+    """Verify drafts that have no law."""
+    return draftproof.verify_chain(None, target_probs, draft_tokens, uniforms)
+
+
+def one_hot_block(target_probs, draft_tokens, uniforms):
+    """Verify drafts that have no law by the block rule."""
+    return block_chain(None, target_probs, draft_tokens, uniforms)
+
+
+def emitted(draft_tokens, target_tokens):
+    """Match and emit, so that a verdict goes from one function to the other."""
+    verdict = draftproof.match_tokens(draft_tokens, target_tokens)
+    return (draftproof.emitted_tokens(draft_tokens, verdict),)
+
+
+def expected(rates):
+    """Take a static length, as is natural."""
+    return (draftproof.expected_tokens(rates, 3),)
+
+
 # Functions that trace, with arguments; every other public function must be in EAGER.
-TRACED = {"accept_residual": (accept_residual, (ROWS, TARGETS, TOKENS))}
+TRACED = {
+    "accept_residual": (accept_residual, (ROWS, TARGETS, TOKENS)),
+    "draw": (lambda *a: (draftproof.draw(*a),), (ROWS, UNIFORMS[:, 0])),
+    "verify_chain": (
+        token_chain,
+        (CHAIN, CHAIN_TARGETS, CHAIN_TOKENS, UNIFORMS),
+    ),
+    "verify_chain block": (block_chain, (CHAIN, CHAIN_TARGETS, CHAIN_TOKENS, UNIFORMS)),
+    "verify_chain one-hot": (one_hot_chain, (CHAIN_TARGETS, CHAIN_TOKENS, UNIFORMS)),
+    "verify_chain one-hot block": (one_hot_block, (CHAIN_TARGETS, CHAIN_TOKENS, UNIFORMS)),
+    "match_tokens": (draftproof.match_tokens, (CHAIN_TOKENS, np.asarray([[0, 1, 2]] * 2))),
+    "emitted_tokens": (emitted, (CHAIN_TOKENS, np.asarray([[0, 2, 1]] * 2))),
+    "acceptance_rate": (lambda *a: (draftproof.acceptance_rate(*a),), (ROWS, TARGETS)),
+    "accepted_law": (
+        lambda *a: (draftproof.accepted_law(*a),),
+        (CHAIN, CHAIN_TARGETS, CHAIN_TOKENS),
+    ),
+    "accepted_law block": (
+        lambda *a: (block_law(*a),),
+        (CHAIN, CHAIN_TARGETS, CHAIN_TOKENS),
+    ),
+    "expected_tokens": (expected, (UNIFORMS[:, 0],)),
+}
 EAGER = {"speculative_decode_step", "check_probs"}
-TYPES = {"AcceptResidual", "DecodeStep"}
+TYPES = {"AcceptResidual", "DecodeStep", "Verdict"}
 
 every_function = pytest.mark.parametrize("name", TRACED)
 
 
 def test_the_table_is_complete():
     """Nobody can add a public name and forget to say whether it traces."""
-    assert set(TRACED) | EAGER | TYPES == set(draftproof.__all__)
+    traced = {name.split()[0] for name in TRACED}
+    assert traced | EAGER | TYPES == set(draftproof.__all__)
 
 
 def jax_arguments(name):
@@ -41,6 +102,12 @@ def torch_arguments(name, **options):
     """Return the function and its arguments as PyTorch tensors."""
     function, arguments = TRACED[name]
     return function, [torch.as_tensor(a).to(**options) for a in arguments]
+
+
+def in_dtype(name, arguments, dtype):
+    """Return the arguments with the rows, not the uniforms, in another dtype."""
+    rows = [a is ROWS or a is TARGETS or a.ndim == 3 for a in TRACED[name][1]]
+    return [a.to(dtype) if row else a for a, row in zip(arguments, rows, strict=True)]
 
 
 def assert_same(actual, expected):
@@ -70,24 +137,21 @@ def test_jax_jit_and_vmap(name):
 
 
 @every_function
-def test_jax_traces_once_per_shape(name):
+def test_jax_traces_once_per_shape(name, caplog):
     """Eager calls of one shape share one compilation."""
     with Backend.JAX.context():
         function, arguments = jax_arguments(name)
         function(*arguments)
-        with jax.log_compiles(False), jax.checking_leaks():
-            before = compilations()
+        with jax.log_compiles(), caplog.at_level(logging.WARNING):
             function(*arguments)
-            assert compilations() == before
+        assert not [one for one in caplog.records if "Compiling" in one.getMessage()]
 
 
-def compilations() -> int:
-    """Count the compiled variants of all cores."""
-    from draftproof._batch import _accept_residual
-    from draftproof._library import _compiled
-    from draftproof._namespace import library_of
-
-    return _compiled(_accept_residual, library_of("", jnp.ones(1)))._cache_size()
+def test_jax_compilations_are_seen(caplog):
+    """The negative control: another shape does compile, and the log says so."""
+    with Backend.JAX.context(), jax.log_compiles(), caplog.at_level(logging.WARNING):
+        accept_residual(jnp.ones((1, 61)), jnp.ones((1, 61)), jnp.zeros(1, jnp.int32))
+    assert [one for one in caplog.records if "Compiling" in one.getMessage()]
 
 
 @every_function
@@ -97,10 +161,10 @@ def test_torch_compile_without_graph_break_or_warning(name):
     function, arguments = torch_arguments(name)
     compiled = torch.compile(function, fullgraph=True, backend="eager")
     assert_same(compiled(*arguments), function(*arguments))
-    for count in (3, 4, 5, 7, 9, 12, 20, 33, 64, 65):
+    for count in (3, 5, 9, 33):
         wider = [a[:1].expand(count, *a.shape[1:]).clone() for a in arguments]
         assert_same(compiled(*wider), function(*wider))
-    half = [a.half() if a.is_floating_point() else a for a in arguments]
+    half = in_dtype(name, arguments, torch.float16)
     assert_same(compiled(*half), function(*half))
 
 
@@ -131,9 +195,7 @@ def test_torch_vmap(name):
 def test_torch_meta_device(name, dtype):
     """Without any values the shapes, dtypes and devices are those of the real call."""
     function, arguments = torch_arguments(name)
-    arguments = [
-        a.to(getattr(torch, dtype)) if a.is_floating_point() else a for a in arguments
-    ]
+    arguments = in_dtype(name, arguments, getattr(torch, dtype))
     expected = function(*arguments)
     found = function(*(a.to("meta") for a in arguments))
     for one, other in zip(found, expected, strict=True):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from draftproof._library import dtype_name
-from draftproof._namespace import as_index, device_of, is_integer, library_of
+from draftproof._dtypes import dtype_name, is_integer
+from draftproof._namespace import as_index, device_of, library_of
 
 if TYPE_CHECKING:
     from draftproof._library import Array, Library
@@ -19,7 +19,7 @@ __all__ = [
     "check_device",
     "check_floating",
     "check_rows",
-    "check_together",
+    "check_same_dtype",
     "check_tokens",
     "check_vocabulary",
     "drafted_index",
@@ -124,38 +124,6 @@ def check_tokens(
         )
         raise ValueError(msg)
     check_device(library, "draft_tokens", draft_tokens, "draft_probs", rows)
-
-
-def check_together(
-    library: Library, draft: Array | None, target: Array, tokens: Array | None
-) -> None:
-    """Require shapes that are those of equal rows or of a chain."""
-    if draft is not None:
-        check_same_dtype(draft, target)
-        check_device(library, "draft_probs", draft, "target_probs", target)
-        if draft.shape not in (target.shape, chain_shape(target)):
-            msg = (
-                f"`draft_probs` has shape {tuple(draft.shape)}, `target_probs` "
-                f"{tuple(target.shape)}; needed are equal shapes or, for a chain, "
-                "(..., K, V) and (..., K + 1, V)"
-            )
-            raise ValueError(msg)
-    if tokens is not None:
-        shape = tokens.shape if draft is None else draft.shape[:-1]
-        check_tokens(library, tokens, shape, target)
-        if shape not in (target.shape[:-1], chain_shape(target)[:-1]):
-            msg = (
-                f"`draft_tokens` has shape {tuple(shape)}, `target_probs` "
-                f"{tuple(target.shape)}; needed is one token for each row or, for a "
-                "chain, for each but the last"
-            )
-            raise ValueError(msg)
-
-
-def chain_shape(target: Array) -> tuple[int, ...]:
-    """Return the shape of the draft rows that belong to a chain of target rows."""
-    *leading, size = target.shape
-    return (*leading[:-1], leading[-1] - 1, size) if leading else (-1, size)
 
 
 def drafted_index(library: Library, drafted_token: Any, size: int) -> int:

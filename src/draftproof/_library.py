@@ -11,28 +11,17 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from draftproof._dtypes import arithmetic_name
+from draftproof._sums import numpy_row_totals
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-__all__ = ["Array", "Library", "NoValuesError", "dtype_name"]
+__all__ = ["Array", "Library", "NoValuesError"]
 
 Array: TypeAlias = Any
 """An array of any supported library; the array API standard has no base class."""
-
-# Stored dtype -> the dtype it is computed in. The half types are widened, so
-# that they are rounded once, at the end. What is not named here is refused:
-# float8 and longdouble would otherwise pass as "real floating".
-_ARITHMETIC = {
-    "float16": "float32",
-    "bfloat16": "float32",
-    "float32": "float32",
-    "float64": "float64",
-}
-# Sums in NumPy: from which length on two stages pay, and the length of a run. One
-# of 256 takes 2 % off the whole step and doubles the worst error, 64 adds 3 %.
-_LONG = 4096
-_RUN = 128
 
 
 class Library:
@@ -49,7 +38,7 @@ class Library:
         Whether the arrays are tracers, which have shapes but no values.
     """
 
-    __slots__ = ("_arithmetic", "compiles", "maximum", "name", "quiet", "traced", "xp")
+    __slots__ = ("_arithmetic", "compiles", "name", "ops", "quiet", "traced", "xp")
 
     def __init__(self, xp: Any, name: str, *, traced: bool) -> None:
         self.xp = xp
@@ -57,8 +46,9 @@ class Library:
         self.traced = traced
         self._arithmetic: dict[Any, Any] = {}
         self.compiles = name == "jax" and not traced
-        # PyTorch's own: the namespace's promotes dtypes first, which are equal here.
-        self.maximum = (sys.modules["torch"] if name == "torch" else xp).maximum
+        # What the arithmetic calls. PyTorch's own functions know the standard's keywords
+        # too, and skip the promotion of dtypes, which are equal here anyway.
+        self.ops = sys.modules["torch"] if name == "torch" else xp
         self.quiet: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
         """Context for arithmetic: what is infinite or NaN is dealt with, not warned of."""
         if name in ("numpy", "array_api_strict"):
@@ -70,7 +60,7 @@ class Library:
         """Return the dtype to compute `dtype` in, or None if it is not supported."""
         found = self._arithmetic.get(dtype)
         if found is None:
-            wide = _ARITHMETIC.get(dtype_name(dtype))
+            wide = arithmetic_name(dtype)
             found = None if wide is None else getattr(self.xp, wide)
             self._arithmetic[dtype] = found
         return found
@@ -81,34 +71,100 @@ class Library:
 
     def cast(self, array: Array, dtype: Any) -> Array:
         """Cast explicitly; no copy and no dispatch where the dtype is right already."""
-        return array if array.dtype == dtype else self.xp.astype(array, dtype)
+        if array.dtype == dtype:
+            return array
+        return array.to(dtype) if self.name == "torch" else self.xp.astype(array, dtype)
 
     def widest(self, array: Array) -> Array:
         """Cast to float64 where the library has it on that device."""
-        device = array.device if self.name == "torch" else None
-        info = self.xp.__array_namespace_info__()
-        dtypes = info.dtypes(device=device, kind="real floating")
-        return self.cast(array, dtypes.get("float64", array.dtype))
+        return self.cast(array, self._widest_dtype(array))
+
+    def _widest_dtype(self, array: Array) -> Any:
+        if self.name == "jax":
+            from jax.dtypes import canonicalize_dtype
+
+            return canonicalize_dtype("float64")  # float32 without x64
+        if self.name == "torch" and array.device.type == "mps":
+            return array.dtype
+        return getattr(self.xp, "float64", array.dtype)
 
     def row_totals(self, rows: Array) -> Array:
         """Return the sum of each row, shape ``(..., 1)``."""
         if self.name == "numpy":
-            return _numpy_row_totals(self.xp, rows)
+            return numpy_row_totals(rows)
         if self.name == "torch":
             return rows.sum(-1, keepdim=True)  # half the overhead of the namespace's
         return self.xp.sum(rows, axis=-1, keepdims=True)
 
-    def gather(self, rows: Array, tokens: Array) -> Array:
-        """Return the entry of each row at its token, shape ``(..., 1)``.
+    def block_sums(self, rows: Array, length: int) -> Array:
+        """Return the sums of the blocks of each row, shape ``(..., ceil(V / length))``."""
+        size, leading = rows.shape[-1], rows.shape[:-1]
+        count, rest = divmod(size, length)
+        if not count:
+            return self.row_totals(rows)
+        blocks = self.ops.reshape(rows[..., : count * length], (*leading, count, length))
+        if self.name == "numpy":
+            sums = self.xp.einsum("...i->...", blocks)  # faster than a sum of short rows
+        else:
+            sums = self.ops.sum(blocks, axis=-1)
+        if not rest:
+            return sums
+        return self.ops.concat(
+            [sums, self.row_totals(rows[..., count * length :])], axis=-1
+        )
 
-        Every token must be a valid index: out of range, the libraries clamp,
-        wrap, raise or give NaN.
+    def running_sum(self, rows: Array) -> Array:
+        """Return the running sum along each row, in float64 where there is one."""
+        if self.name == "numpy":
+            return rows.cumsum(axis=-1, dtype=self.xp.float64)
+        rows = self.widest(rows)
+        if self.name == "torch":
+            return rows.cumsum(-1)  # the namespace's makes Dynamo warn
+        return self.xp.cumulative_sum(rows, axis=-1)
+
+    def numbers(self, rows: Array) -> Array:
+        """Return 0, 1, ... along the last axis of `rows`, shape ``(1, ..., 1, V)``."""
+        size = rows.shape[-1]
+        device = {"device": rows.device} if self.name == "torch" else {}
+        numbers = self.ops.arange(size, **device)
+        return self.ops.reshape(numbers, (1,) * (rows.ndim - 1) + (size,))
+
+    def with_last(self, flags: Array, *, last: bool) -> Array:
+        """Append a flag to each row of flags."""
+        device = {"device": flags.device} if self.name == "torch" else {}
+        end = self.ops.full((*flags.shape[:-1], 1), last, dtype=self.ops.bool, **device)
+        return self.ops.concat([flags, end], axis=-1)
+
+    def first(self, flags: Array) -> Array:
+        """Return the place of the first true flag of each row; there must be one."""
+        flags = self.cast(flags, self.ops.int8)
+        return self.ops.argmax(flags, axis=-1, keepdims=True)[..., 0]
+
+    def finite(self, array: Array) -> Array:
+        """Whether each entry is neither NaN nor infinite."""
+        if self.name == "torch":
+            return array - array == 0  # two operations where isfinite takes four
+        return self.xp.isfinite(array)
+
+    def take(self, rows: Array, index: Array) -> Array:
+        """Return the entries of each row at the indices, which must be valid.
+
+        Out of range, the libraries clamp, wrap, raise or give NaN.
         """
-        index = tokens[..., None]
         if self.name == "torch":
             # take_along_dim compiles anew for every batch size; gather needs int64.
-            return self.xp.gather(rows, -1, self.cast(index, self.xp.int64))
+            return rows.gather(-1, self.cast(index, self.ops.int64))
         return self.xp.take_along_axis(rows, index, axis=-1)
+
+    def take_rows(self, rows: Array, index: Array) -> Array:
+        """Return whole rows of a matrix: in PyTorch six times cheaper than `take`."""
+        if self.name == "torch":
+            return rows.index_select(0, index)
+        return self.xp.take(rows, index, axis=0)
+
+    def gather(self, rows: Array, tokens: Array) -> Array:
+        """Return the entry of each row at its token, shape ``(..., 1)``."""
+        return self.take(rows, tokens[..., None])
 
     def facts(self, *ones: Array) -> Any:
         """Put arrays of one element together, so that `read` takes one transfer."""
@@ -155,24 +211,6 @@ class Library:
         return core(self, *arrays)
 
 
-def _numpy_row_totals(np: Any, rows: Array) -> Array:
-    """Return the sum of each row: in runs, and the sums of those in float64.
-
-    For long rows this is faster than `numpy.sum`, and its error does not depend on
-    the memory layout: down the columns of a transposed array `numpy.sum` adds one
-    by one, which costs float32 its last three digits at V = 100,000.
-    """
-    size = rows.shape[-1]
-    if size < _LONG and rows.flags.c_contiguous:
-        return rows.sum(axis=-1, keepdims=True)
-    whole = size - size % _RUN
-    runs = rows[..., :whole].reshape(*rows.shape[:-1], whole // _RUN, _RUN)
-    totals = np.einsum("...i->...", runs).sum(axis=-1, keepdims=True, dtype=np.float64)
-    if whole < size:
-        totals += rows[..., whole:].sum(axis=-1, keepdims=True, dtype=np.float64)
-    return totals.astype(rows.dtype)
-
-
 class NoValuesError(Exception):
     """An array stands for values it does not hold: a tracer, meta, inside vmap."""
 
@@ -191,11 +229,3 @@ def _compiled(core: Callable[..., Any], library: Library) -> Callable[..., Any]:
 
     compiled: Callable[..., Any] = jax.jit(functools.partial(core, library))
     return compiled
-
-
-def dtype_name(dtype: Any) -> str:
-    """Return the bare name of a dtype of any library, such as ``"float32"``.
-
-    A byte-swapped NumPy dtype has no bare name: it comes back as ``">f4"``.
-    """
-    return str(dtype).rpartition(".")[2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from draftproof._library import Library, dtype_name
+from draftproof._library import Library
 
 if TYPE_CHECKING:
     from draftproof._library import Array
@@ -18,14 +18,9 @@ __all__ = [
     "as_index",
     "common_library",
     "device_of",
-    "is_integer",
     "library_of",
     "library_of_rows",
 ]
-
-_INTEGERS = frozenset(
-    ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-)
 
 # Type of an array -> its library. Also what keeps torch.compile quiet: the
 # functools caches inside array_namespace make Dynamo warn at every compilation.
@@ -112,11 +107,6 @@ def _library_name(xp: Any) -> str:
 def _is_tracer(array: Array) -> bool:
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(array, jax.core.Tracer)
-
-
-def is_integer(dtype: Any) -> bool:
-    """Whether `dtype` is a signed or unsigned integer of some library; not boolean."""
-    return dtype_name(dtype) in _INTEGERS
 
 
 def device_of(library: Library, array: Array) -> Any:

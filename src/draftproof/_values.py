@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from draftproof._checks import check_floating, check_together, check_vocabulary
-from draftproof._library import dtype_name
+from draftproof._chain_checks import check_together
+from draftproof._checks import check_floating, check_vocabulary
+from draftproof._dtypes import dtype_name
 from draftproof._namespace import as_index, common_library, device_of, library_of
 
 if TYPE_CHECKING:

@@ -59,24 +59,37 @@ def _parser() -> argparse.ArgumentParser:
 def _add_demo(commands: _Commands) -> None:
     demo = commands.add_parser(
         "demo",
-        help="generate text with two n-gram models, and check the acceptance rate",
+        help="generate text with two n-gram models, and check the tokens per call",
         description=(
             "Train a bigram drafter and a stronger target on the text of Python's own "
             "language reference, generate text by speculative decoding, and compare the "
-            "measured acceptance with the predicted one."
+            "tokens per call of the target with what was to be expected."
         ),
     )
     demo.add_argument(
         "--backend",
         choices=["numpy", "torch", "jax"],
         default="numpy",
-        help="the array library the step runs on (default: numpy); the text is the same",
+        help="the array library that verifies (default: numpy)",
     )
     demo.add_argument(
         "--seed", type=_natural, default=0, help="of the uniforms (default: 0)"
     )
     demo.add_argument(
         "--tokens", type=_positive, default=250, help="how many to generate (default: 250)"
+    )
+    demo.add_argument(
+        "--draft-length",
+        type=_positive,
+        default=4,
+        metavar="K",
+        help="how many to draft for each call of the target (default: 4)",
+    )
+    demo.add_argument(
+        "--rule",
+        choices=["token", "block"],
+        default="token",
+        help="the rule of acceptance (default: token)",
     )
     demo.set_defaults(run=_demo)
 
@@ -115,7 +128,7 @@ def _add_explain(commands: _Commands) -> None:
 def _demo(options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from draftproof.demo import BACKENDS, NGram, decode, read_words, show
+    from draftproof.demo import BACKENDS, NGram, Plan, decode, read_words, show
 
     BACKENDS[options.backend].converter()  # a missing library shows before the work
     text = read_words()
@@ -125,19 +138,20 @@ def _demo(options: argparse.Namespace) -> int:
     draft, target = (NGram(learned, len(words), order) for order in (2, 3))
     console = Console()
     console.print(
-        f"{len(text):,} words, {len(words):,} distinct; drafter: bigram; target: "
-        f"trigram; step on {options.backend}; seed {options.seed}\n",
+        f"{len(text):,} words, {len(words):,} distinct; drafter: bigram; target: trigram\n"
+        f"drafts per call: {options.draft_length}; rule: {options.rule}, on "
+        f"{options.backend}; seed {options.seed}\n",
         highlight=False,
     )
-    start = time.perf_counter()
-    run = decode(
-        draft,
-        target,
-        learned[:3],
+    plan = Plan(
         tokens=options.tokens,
         seed=options.seed,
+        draft_length=options.draft_length,
+        rule=options.rule,
         backend=options.backend,
     )
+    start = time.perf_counter()
+    run = decode(draft, target, learned[:3], plan)
     show(console, run, words, seconds=time.perf_counter() - start)
     return 0
 

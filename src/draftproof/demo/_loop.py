@@ -1,15 +1,14 @@
-"""The decoding loop, one drafted token at a time."""
+"""The decoding loop: draft a chain, verify it, append what it emits."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from draftproof import speculative_decode_step
+from draftproof import draw, verify_chain
+from draftproof.demo._figures import Emitted, Run, figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,19 +17,19 @@ if TYPE_CHECKING:
 
     from draftproof.demo._models import NGram
 
-__all__ = ["BACKENDS", "Backend", "Emitted", "Run", "decode"]
+__all__ = ["BACKENDS", "Backend", "Plan", "decode"]
 
 
 class Backend(NamedTuple):
-    """How to get a NumPy row into a library."""
+    """How to get a NumPy array into a library."""
 
     module: str
     package: str
     function: str
 
-    def converter(self) -> Callable[[NDArray[np.float32]], Any]:
+    def converter(self) -> Callable[[NDArray[Any]], Any]:
         """Import the library and return its conversion; ImportError if it is missing."""
-        converter: Callable[[NDArray[np.float32]], Any]
+        converter: Callable[[NDArray[Any]], Any]
         converter = getattr(import_module(self.module), self.function)
         return converter
 
@@ -42,50 +41,36 @@ BACKENDS = {
 }
 
 
-class Emitted(NamedTuple):
-    """One emitted token, and whether it is the drafted one."""
+class Plan(NamedTuple):
+    """What a run is to do.
 
-    token: int
-    accepted: bool
+    Attributes
+    ----------
+    tokens : int
+        How many tokens to emit.
+    seed : int
+        Seed of the uniforms.
+    draft_length : int
+        K, how many tokens to draft for each call of the target; 1 or more.
+    rule : {"token", "block"}
+        The rule of acceptance.
+    backend : {"numpy", "torch", "jax"}
+        Where the verification runs.
+    """
 
-
-@dataclass
-class Run:
-    """What a run emitted, and how often a draft was expected to be accepted."""
-
-    emitted: list[Emitted] = field(default_factory=list)
-    expected: list[float] = field(default_factory=list)
-
-    @property
-    def measured_rate(self) -> float:
-        """Share of the drafted tokens that were accepted."""
-        return sum(one.accepted for one in self.emitted) / len(self.emitted)
-
-    @property
-    def predicted_rate(self) -> float:
-        """Mean of ``sum(min(p, q))`` over the rows that were met."""
-        return math.fsum(self.expected) / len(self.expected)
-
-    @property
-    def standard_error(self) -> float:
-        """Standard deviation of the measured rate around the predicted one."""
-        variance = math.fsum(rate * (1 - rate) for rate in self.expected)
-        return math.sqrt(max(variance, 0.0)) / len(self.expected)
+    tokens: int
+    seed: int = 0
+    draft_length: int = 4
+    rule: str = "token"
+    backend: str = "numpy"
 
 
-def decode(
-    draft: NGram,
-    target: NGram,
-    prompt: Sequence[int],
-    *,
-    tokens: int,
-    seed: int,
-    backend: str = "numpy",
-) -> Run:
-    """Generate `tokens` tokens after `prompt` by speculative decoding.
+def decode(draft: NGram, target: NGram, prompt: Sequence[int], plan: Plan) -> Run:
+    """Generate tokens after `prompt` by speculative decoding.
 
-    Rows, uniforms and draws are made on the host in NumPy, so the same seed gives
-    the same text whatever library the step runs on.
+    Models, drafts and uniforms are made on the host in NumPy, so the same seed gives
+    the same text whatever library the verification runs on, unless a number that draws
+    a token falls within rounding of a boundary: once in some 10,000 calls.
 
     Parameters
     ----------
@@ -93,42 +78,57 @@ def decode(
         The model that proposes and the model that decides.
     prompt : sequence of int
         The words before the first one.
-    tokens : int
-        How many tokens to emit.
-    seed : int
-        Seed of the uniforms.
-    backend : {"numpy", "torch", "jax"}
-        Where the step runs.
+    plan : Plan
+        How much to generate, and how.
 
     Returns
     -------
     Run
-        The emitted tokens with the expected acceptance of each.
+        The emitted tokens, and the figures of each call of the target.
 
     Raises
     ------
     ImportError
-        If the library of `backend` is not installed.
+        If the library of the backend is not installed.
     """
-    convert = BACKENDS[backend].converter()
-    uniforms = np.random.default_rng(seed).random((tokens, 3))
-    context, run = list(prompt), Run()
-    for drafting, accepting, replacing in uniforms:
-        draft_probs, target_probs = draft.law(context), target.law(context)
-        token = _draw(draft_probs, drafting)
-        step = speculative_decode_step(convert(draft_probs), convert(target_probs), token)
-        accepted = bool(accepting < step["accept_prob"])
-        if not accepted:
-            token = _draw(np.asarray(step["residual"]), replacing)
-        run.emitted.append(Emitted(token, accepted))
-        run.expected.append(float(np.minimum(draft_probs, target_probs).sum(dtype=float)))
-        context.append(token)
+    convert = BACKENDS[plan.backend].converter()
+    random = np.random.default_rng(plan.seed)
+    context, run = list(prompt), Run(plan.rule)
+    while len(run.emitted) < plan.tokens:
+        draft_rows, tokens = _propose(draft, context, random.random(plan.draft_length))
+        target_rows = _score(target, context, tokens)
+        # JAX has no float64 by default, and a float64 cast to float32 may become 1.
+        uniforms = random.random(plan.draft_length + 1, dtype=np.float32)
+        arrays = (convert(one) for one in (draft_rows, target_rows, tokens, uniforms))
+        verdict = verify_chain(*arrays, rule=plan.rule)
+        num_accepted = int(verdict.num_accepted)
+        emitted = [
+            Emitted(token, accepted=True) for token in tokens[:num_accepted].tolist()
+        ]
+        emitted.append(Emitted(int(verdict.next_token), accepted=False))
+        context.extend(token for token, _ in emitted)
+        run.emitted.extend(emitted)
+        run.calls.append(figures(draft_rows, target_rows, tokens, num_accepted))
+    del run.emitted[plan.tokens :]
     return run
 
 
-def _draw(weights: NDArray[np.float32], uniform: float) -> int:
-    """Return the first token whose running sum exceeds that share of the total."""
-    running = np.cumsum(weights, dtype=float)
-    token = int(np.searchsorted(running, uniform * running[-1], side="right"))
-    # Rounding may carry the share up to the total itself: then the last one it is.
-    return min(token, int(np.flatnonzero(weights)[-1]))
+def _propose(
+    draft: NGram, context: Sequence[int], uniforms: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Draft a token with each uniform number; return the rows (K, V) and the tokens."""
+    ahead, rows = list(context), []
+    for uniform in uniforms:
+        rows.append(draft.law(ahead))
+        ahead.append(int(draw(rows[-1], np.asarray(uniform))))
+    # int32 is what JAX has without x64.
+    return np.stack(rows), np.asarray(ahead[len(context) :], dtype=np.int32)
+
+
+def _score(
+    target: NGram, context: Sequence[int], tokens: NDArray[np.int32]
+) -> NDArray[np.float32]:
+    """Return the target's rows at each drafted token and behind the last: (K + 1, V)."""
+    ahead = [*context, *tokens.tolist()]
+    ends = range(len(context), len(ahead) + 1)
+    return np.stack([target.law(ahead[:end]) for end in ends])

@@ -201,14 +201,18 @@ def _law(name: str, probs: Iterable[Number]) -> tuple[Fraction, ...]:
 
 
 def _token(drafted_token: int, size: int) -> int:
-    if isinstance(drafted_token, bool) or not hasattr(drafted_token, "__index__"):
-        msg = f"`drafted_token` is {drafted_token!r}; needed is an integer"
-        raise TypeError(msg)
-    token = drafted_token.__index__()
+    token = _integer("drafted_token", drafted_token)
     if not 0 <= token < size:
         msg = f"`drafted_token` is {token}; needed is 0 <= drafted_token < {size}"
         raise IndexError(msg)
     return token
+
+
+def _integer(name: str, number: int) -> int:
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        msg = f"`{name}` is {number!r}; needed is an integer"
+        raise TypeError(msg)
+    return number.__index__()
 
 
 def _accept_prob(
@@ -220,13 +224,22 @@ def _accept_prob(
 def _residual(
     draft: Sequence[Fraction], target: Sequence[Fraction]
 ) -> tuple[Fraction, ...]:
-    # In whole numbers of one unit: adding fractions would look for a common
-    # denominator anew at every entry.
+    weights, _ = _excess(draft, target)
+    return _shares(weights)
+
+
+def _excess(draft: Sequence[Fraction], target: Sequence[Fraction]) -> tuple[list[int], int]:
+    # max(p - q, 0) in whole numbers of one unit, and how many units make 1: adding
+    # fractions would look for a common denominator anew at every entry.
     unit = math.lcm(*(prob.denominator for prob in (*draft, *target)))
     weights = [
         max(_units(p, unit) - _units(q, unit), 0)
         for p, q in zip(target, draft, strict=True)
     ]
+    return weights, unit
+
+
+def _shares(weights: Sequence[int]) -> tuple[Fraction, ...]:
     total = sum(weights) or 1  # if it is zero, so are the weights
     return tuple(Fraction(weight, total) for weight in weights)
 

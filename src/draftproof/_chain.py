@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -208,9 +209,10 @@ def _all_requests(
 def _rows_at(library: Library, rows: Array, place: Array) -> Array:
     """Return the row at one place of each request, shape ``(..., V)``."""
     *leading, length, size = rows.shape
-    place = library.ops.reshape(place, (-1,))
-    start = length * library.numbers(place)
-    index = start + library.cast(place, start.dtype)
+    index = library.ops.reshape(place, (-1,))
+    if math.prod(leading) != 1:
+        start = length * library.numbers(index)
+        index = start + library.cast(index, start.dtype)
     taken = library.take_rows(library.ops.reshape(rows, (-1, size)), index)
     return library.ops.reshape(taken, (*leading, size))
 
@@ -224,7 +226,7 @@ def _each_request(
     coins: Array,
 ) -> Array:
     """Draw request by request from views of its rows."""
-    np = library.xp
+    np = library.ops
     tau = decision.num_accepted
     drawn = []
     for at in product(*map(range, tau.shape)):

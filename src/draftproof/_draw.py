@@ -110,11 +110,15 @@ def draw_tokens(
     level = coins * total
     token = _locate(library, running, level, sums)
     if long:
-        level = level - _start(library, running, token)
+        level = level - library.take(library.with_zero(running), token)
         first = BLOCK * token
-        entries = _entries(library, weights, first)
+        index = first + library.numbers(weights[..., :BLOCK])
+        inside = index < weights.shape[-1]
+        index = ops.where(inside, index, 0)
+        entries = library.take(weights, index)
         if fallback is not None:
-            entries = ops.where(empty, _entries(library, fallback, first), entries)
+            entries = ops.where(empty, library.take(fallback, index), entries)
+        entries = ops.where(inside, entries, 0.0)
         token = first + _locate(library, library.running_sum(entries), level, entries)
     # Comparisons with NaN are false: what is not finite ends here as well.
     good = (total > 0) & (total < ops.inf) & (coins >= 0) & (coins < 1)
@@ -156,20 +160,3 @@ def _locate_in_row(running: Array, level: float, weights: Array) -> int:
     above = (running > level) & (weights > 0)
     found = int(above.argmax())
     return found if above[found] else int(weights.nonzero()[0][-1])
-
-
-def _start(library: Library, running: Array, place: Array) -> Array:
-    """Return the running sum before a place."""
-    before = library.take(running, library.ops.where(place > 0, place - 1, 0))
-    return library.ops.where(place > 0, before, 0.0)
-
-
-def _entries(library: Library, weights: Array, first: Array) -> Array:
-    """Return the weights of one block of each row, zeros past the end."""
-    ops = library.ops
-    index = first + library.numbers(weights[..., :BLOCK])
-    size = weights.shape[-1]
-    if not size % BLOCK:
-        return library.take(weights, index)
-    entries = library.take(weights, ops.where(index < size, index, size - 1))
-    return ops.where(index < size, entries, 0.0)

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from draftproof._dtypes import arithmetic_name
-from draftproof._sums import numpy_row_totals
+from draftproof._sums import numpy_block_sums, numpy_row_totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +46,9 @@ class Library:
         self.traced = traced
         self._arithmetic: dict[Any, Any] = {}
         self.compiles = name == "jax" and not traced
-        # What the arithmetic calls. PyTorch's own functions know the standard's keywords
-        # too, and skip the promotion of dtypes, which are equal here anyway.
-        self.ops = sys.modules["torch"] if name == "torch" else xp
+        # What the arithmetic calls. The own functions of PyTorch and NumPy know the
+        # standard's keywords too, and skip a promotion of dtypes that are equal here.
+        self.ops = sys.modules[name] if name in ("torch", "numpy") else xp
         self.quiet: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
         """Context for arithmetic: what is infinite or NaN is dealt with, not warned of."""
         if name in ("numpy", "array_api_strict"):
@@ -98,42 +98,46 @@ class Library:
 
     def block_sums(self, rows: Array, length: int) -> Array:
         """Return the sums of the blocks of each row, shape ``(..., ceil(V / length))``."""
-        size, leading = rows.shape[-1], rows.shape[:-1]
-        count, rest = divmod(size, length)
-        if not count:
-            return self.row_totals(rows)
-        blocks = self.ops.reshape(rows[..., : count * length], (*leading, count, length))
         if self.name == "numpy":
-            sums = self.xp.einsum("...i->...", blocks)  # faster than a sum of short rows
-        else:
-            sums = self.ops.sum(blocks, axis=-1)
+            return numpy_block_sums(rows, length)
+        *leading, size = rows.shape
+        count, rest = divmod(size, length)
+        whole = rows[..., : size - rest]
+        sums = self.ops.reshape(whole, (*leading, count, length))
+        sums = self.ops.sum(sums, axis=-1)
         if not rest:
             return sums
-        return self.ops.concat(
-            [sums, self.row_totals(rows[..., count * length :])], axis=-1
-        )
+        return self.ops.concat([sums, self.row_totals(rows[..., size - rest :])], axis=-1)
 
     def running_sum(self, rows: Array) -> Array:
         """Return the running sum along each row, in float64 where there is one."""
         if self.name == "numpy":
-            return rows.cumsum(axis=-1, dtype=self.xp.float64)
+            # Casting first is several times faster than casting on the way.
+            return rows.astype("float64").cumsum(axis=-1)
         rows = self.widest(rows)
         if self.name == "torch":
             return rows.cumsum(-1)  # the namespace's makes Dynamo warn
         return self.xp.cumulative_sum(rows, axis=-1)
 
     def numbers(self, rows: Array) -> Array:
-        """Return 0, 1, ... along the last axis of `rows`, shape ``(1, ..., 1, V)``."""
+        """Return 0, 1, ... along the last axis of `rows`, of as many axes."""
         size = rows.shape[-1]
-        device = {"device": rows.device} if self.name == "torch" else {}
-        numbers = self.ops.arange(size, **device)
-        return self.ops.reshape(numbers, (1,) * (rows.ndim - 1) + (size,))
+        if self.name == "torch":
+            return self.ops.arange(size, device=rows.device)  # broadcasts as it is
+        return self.ops.reshape(self.ops.arange(size), (1,) * (rows.ndim - 1) + (size,))
 
     def with_last(self, flags: Array, *, last: bool) -> Array:
         """Append a flag to each row of flags."""
-        device = {"device": flags.device} if self.name == "torch" else {}
-        end = self.ops.full((*flags.shape[:-1], 1), last, dtype=self.ops.bool, **device)
+        if self.name == "torch":
+            return self.ops.nn.functional.pad(flags, (0, 1), value=last)
+        end = self.ops.full((*flags.shape[:-1], 1), last, dtype=self.ops.bool)
         return self.ops.concat([flags, end], axis=-1)
+
+    def with_zero(self, rows: Array) -> Array:
+        """Put a zero before each row."""
+        if self.name == "torch":
+            return self.ops.nn.functional.pad(rows, (1, 0))
+        return self.ops.concat([self.ops.zeros_like(rows[..., :1]), rows], axis=-1)
 
     def first(self, flags: Array) -> Array:
         """Return the place of the first true flag of each row; there must be one."""

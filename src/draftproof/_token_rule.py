@@ -45,7 +45,7 @@ def decide_token_rows(
     uniforms: Array,
 ) -> Decision:
     """Decide as `decide_token`, entry by entry: for NumPy and few, long rows."""
-    np = library.xp
+    np = library.ops
     shape = draft_tokens.shape[:-1]
     decided = []
     for at in product(*map(range, shape)):

@@ -41,7 +41,8 @@ nitpick_ignore_regex = [
     (
         "py:class",
         (
-            r"array|iterable|callable|numbers?|length V|shape.*|optional|\.\.\.|V\)|[KV]( .*)?"
+            r"array|iterable|callable|numbers?|length V|shape.*|optional"
+            r"|\.\.\.|V\)|[KV]( .*)?"
             r"|[01]|\{.*|\".*"
         ),
     ),

@@ -21,7 +21,7 @@ settings.register_profile(
     "default",
     deadline=None,  # the first call of a compiled backend takes its time
     derandomize=True,
-    max_examples=40,
+    max_examples=25,
     # The fixture is the backend, the same for every example on purpose.
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -60,6 +60,30 @@ def pytest_configure(config):
     """Collect the pages' examples; give tests a place to leave figures for the report."""
     config.pluginmanager.register(Pages())
     config.stash[FIGURES] = {"worst": {}, "matrix": {}, "lines": []}
+
+
+# Compiling takes its time: JAX half a second for every shape and dtype. Of the tests of
+# chains the default run keeps on JAX these, beside the agreement with NumPy and PyTorch
+# and the loops of the pages; and it compiles the functions that others are made of.
+CHAIN_TESTS = ("test_chain.py", "test_draw.py", "test_match.py", "test_metrics.py")
+KEPT_ON_JAX = ("test_golden_vectors[jax-float32]", "test_public_faults[jax_x64]")
+COMPILED = ("[accept_residual]", "[draw]", "[verify_chain]", "[verify_chain block]")
+COMPILING = ("test_jax_jit", "test_jax_traces", "test_torch_compile")
+
+
+def later(item) -> bool:
+    """Whether a test is left to the thorough run."""
+    if item.path.name in CHAIN_TESTS:
+        return "jax" in item.name and item.name not in KEPT_ON_JAX
+    compiles = item.path.name == "test_tracing.py" and item.name.startswith(COMPILING)
+    return compiles and not item.name.endswith(COMPILED)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave what is later to ``HYPOTHESIS_PROFILE=thorough``, and count it."""
+    if os.environ.get("HYPOTHESIS_PROFILE") != "thorough":
+        config.hook.pytest_deselected(items=list(filter(later, items)))
+        items[:] = [item for item in items if not later(item)]
 
 
 @pytest.fixture

@@ -133,7 +133,8 @@ def accepted_law(
     -------
     array, shape (..., K + 1)
         Probabilities of 0, ..., K accepted tokens, float64 for rows of float64 and
-        float32 otherwise. NaN where a threshold is.
+        float32 otherwise. NaN from a threshold that is NaN on; throughout for
+        ``"block"``.
 
     Raises
     ------
@@ -182,7 +183,9 @@ def _block_law(library: Library, *arrays: Array) -> Array:
         beyond = xp.ones_like(threshold) if beyond is None else beyond
         law.append(beyond * threshold)
         beyond = beyond * (1 - threshold)
-    return _stacked(library, arrays[1], law[::-1], beyond, last=False)
+    found = _stacked(library, arrays[1], law[::-1], beyond, last=False)
+    # One threshold that is NaN fails the request as a whole, as it does the verdict.
+    return found if beyond is None else found + 0 * beyond[..., None]
 
 
 def _thresholds(

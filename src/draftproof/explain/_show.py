@@ -118,7 +118,8 @@ def _arithmetic(worked: Worked) -> str:
     q, p = worked.draft[t], worked.target[t]
     rejected = Fraction(sum(worked.draft)) - sum(worked.kept)
     lines = [
-        f"accept_prob = min(1, p[{t}] / q[{t}]) = min(1, {_short(p)} / {_short(q)})",
+        f"accept_prob = min(1, p[{t}] / q[{t}])",
+        f"            = min(1, {_short(p)} / {_short(q)})",
         f"            = {_equal(worked.accept_prob)}",
         f"acceptance on average, sum min(p, q) = {_equal(Fraction(sum(worked.kept)))}",
     ]
@@ -137,7 +138,7 @@ def _arithmetic(worked: Worked) -> str:
 def _verdict(worked: Worked) -> str:
     if not worked.error:
         return "p, exactly"
-    return f"p within {float(worked.error):.2g}, as the sums differ"
+    return f"p within {float(worked.error):.2g} (sums differ)"
 
 
 def _fraction(number: Fraction) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,12 +27,14 @@ LIBRARIES = (
 
 
 def run(code: str) -> str:
-    """Run Python code in a fresh interpreter."""
+    """Run Python code in a fresh interpreter, with byte code kept as installers do."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True,
         text=True,
         check=True,
+        env=environment,
     )
     return done.stdout.strip()
 
@@ -57,12 +60,12 @@ def test_one_library_does_not_load_another():
 
 
 def test_importing_is_fast():
-    """Under 50 ms of the processor's time, the least of ten: neighbours do not count."""
+    """Under 50 ms for the package, by the clock, best of five."""
     code = (
-        "import time; t = time.process_time(); import draftproof;"
-        "print(time.process_time() - t)"
+        "import time; t = time.perf_counter(); import draftproof;"
+        "print(time.perf_counter() - t)"
     )
-    assert min(float(run(code)) for _ in range(10)) < 0.05
+    assert min(float(run(code)) for _ in range(5)) < 0.05
 
 
 def test_the_version_is_the_distribution_s():

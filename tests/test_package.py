@@ -110,6 +110,7 @@ FLOORS = [
     {"_checks"},
     {"_chain_checks", "_token_rule", "_block_rule"},
     {"_draw", "_step", "_batch", "_metrics", "_values"},
+    {"_next_token"},
     {"_chain"},
     {"_match"},
     {"__init__"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import torch
 
 import draftproof
 from backends import Backend
-from draftproof import accept_residual
+from draftproof import accept_residual, verify_chain
 
 ROWS = np.asarray([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]])
 TARGETS = np.asarray([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]])
@@ -164,6 +165,25 @@ def test_torch_compile_without_graph_break_or_warning(name):
         assert_same(compiled(*wider), function(*wider))
     half = in_dtype(name, arguments, torch.float16)
     assert_same(compiled(*half), function(*half))
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="PyTorch compiles with g++")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
+@pytest.mark.parametrize("rule", ["token", "block"])
+def test_torch_compiles_to_code_for_any_shape(rule):
+    """PyTorch builds what it makes of changing numbers of requests and drafts."""
+    torch._dynamo.reset()
+    compiled = torch.compile(functools.partial(verify_chain, rule=rule), fullgraph=True)
+    random = np.random.default_rng(0)
+    for count, length in ((1, 5), (32, 4), (8, 4)):
+        draft, target = (
+            random.random((count, rows, 1500), dtype=np.float32)
+            for rows in (length, length + 1)
+        )
+        tokens = random.integers(-1, 1500, (count, length))
+        arrays = (draft, target, tokens, random.random((count, length + 1)))
+        arrays = tuple(map(torch.from_numpy, arrays))
+        assert_same(compiled(*arrays), verify_chain(*arrays, rule=rule))
 
 
 @every_function

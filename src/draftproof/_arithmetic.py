@@ -16,12 +16,18 @@ __all__ = ["acceptance", "normalised", "overlap", "positive_part"]
 
 
 def positive_part(
-    library: Library, target: Array, draft: Array, scale: Array | None = None
+    library: Library,
+    target: Array,
+    draft: Array,
+    scale: Array | None = None,
+    *,
+    into_target: bool = False,
 ) -> Array:
     """Return ``max(scale * target - draft, 0)``, a new array of their shape.
 
     Without `scale` it is the unnormalised residual of one token; block rules
-    pass the running product of ratios, of shape ``(..., 1)``.
+    pass the running product of ratios, of shape ``(..., 1)``. In PyTorch it can be
+    put `into_target`.
     """
     scaled = target if scale is None else scale * target
     if library.name == "jax":
@@ -31,7 +37,10 @@ def positive_part(
     # max(p, q) - q has the value of max(p - q, 0) and gives +0.0 where p <= q; it also
     # shows an infinite q, as NaN, and needs no scalar operand and no second temporary:
     # the subtraction goes into the fresh maximum where arrays can be written to.
-    part = library.ops.maximum(scaled, draft)
+    if into_target and library.name == "torch":
+        part = scaled.clamp_(min=draft)
+    else:
+        part = library.ops.maximum(scaled, draft)
     part -= draft
     return part
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftproof._arithmetic import positive_part
-from draftproof._drafted import Decision, read_coins, read_drafted
+from draftproof._drafted import Decision, behind, fair, read_coins, read_drafted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def decide_block(
     ops = library.ops
     coins = read_coins(library, uniforms, target_probs)
     drafted = read_drafted(library, draft_probs, target_probs, draft_tokens, coins.dtype)
-    legal = drafted.legal & (coins >= 0) & (coins < 1)
+    legal = drafted.legal & fair(library, coins)
     scale = (
         ops.ones_like(coins[..., 0]) if coins.shape[-1] else ops.ones_like(uniforms[..., 0])
     )
@@ -35,21 +35,22 @@ def decide_block(
     accepted = library.cast(failed, draft_tokens.dtype)
     terms = block_terms(library, draft_probs, target_probs, drafted)
     for i, (product, mass, whole) in enumerate(terms):
-        alive = alive & drafted.present[..., i]
+        alive = alive & ~drafted.absent[..., i]
         failed = failed | (alive & ~(legal[..., i] & library.finite(mass)))
         success = alive & ((coins[..., i] * whole < mass) | (whole == 0))
         accepted = ops.where(success, ops.full_like(accepted, i + 1), accepted)
         scale = ops.where(success, product, scale)
     accepted = ops.where(failed, ops.zeros_like(accepted), accepted)
-    absent = library.with_last(~drafted.present, last=True)
-    return Decision(accepted, scale, library.gather(absent, accepted)[..., 0], failed)
+    accepted, scale = accepted[..., None], scale[..., None]
+    place, absent = behind(library, drafted, accepted)
+    return Decision(accepted, place, scale, absent, ~failed[..., None])
 
 
 def block_terms(
     library: Library, draft_probs: Array | None, target_probs: Array, drafted: Drafted
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Yield ``c_i``, ``S_i`` and ``S_i + (1 - c_i)``, one place after the other."""
-    length = drafted.present.shape[-1]
+    length = drafted.absent.shape[-1]
     product = library.ops.ones_like(drafted.draft[..., 0]) if length else None
     for i in range(length):
         product = _next_product(library, product, drafted, i)
@@ -67,7 +68,7 @@ def _next_product(library: Library, product: Array, drafted: Drafted, place: int
     ratio = ops.minimum(scaled, draft) / ops.where(impossible, one, draft)
     limit = library.cast(scaled > 0, one.dtype)
     ratio = ops.where(impossible, limit, ratio)
-    return ops.where(drafted.present[..., place], ratio, ops.zeros_like(ratio))
+    return ops.where(drafted.absent[..., place], ops.zeros_like(ratio), ratio)
 
 
 def _mass(
@@ -83,7 +84,7 @@ def _mass(
     Behind the last draft the draft row is zero and the sum is c, without a look at p.
     """
     ops = library.ops
-    if place == drafted.present.shape[-1]:
+    if place == drafted.absent.shape[-1]:
         return product
     if draft_probs is None:
         scaled = product * drafted.target[..., place]
@@ -94,4 +95,4 @@ def _mass(
         scale = library.cast(product, target.dtype)[..., None]
         weights = positive_part(library, target, draft, scale)
         mass = library.cast(library.row_totals(weights)[..., 0], product.dtype)
-    return ops.where(drafted.present[..., place], mass, product)
+    return ops.where(drafted.absent[..., place], product, mass)

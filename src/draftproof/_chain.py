@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from itertools import product
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from draftproof._arithmetic import positive_part
 from draftproof._block_rule import decide_block
 from draftproof._chain_checks import check_chain_rows, check_uniforms
 from draftproof._drafted import check_rule
-from draftproof._draw import draw_row, draw_tokens
 from draftproof._namespace import common_library
+from draftproof._next_token import all_requests, each_request
 from draftproof._token_rule import decide_token, decide_token_rows
 
 if TYPE_CHECKING:
@@ -167,84 +164,11 @@ def _verify(
     """Draw the next token of each request after what was decided."""
     # In NumPy, gathering long rows costs more than a loop over views of them.
     long = library.name == "numpy" and target_probs.shape[-1] >= _LONG
-    finish = _each_request if long else _all_requests
-    coins = uniforms[..., -1]
-    token = finish(library, decision, draft_probs, target_probs, draft_tokens, coins)
-    token = library.cast(token, draft_tokens.dtype)
+    finish = each_request if long else all_requests
+    coins = uniforms[..., -1:]
+    token, drawn = finish(library, decision, draft_probs, target_probs, draft_tokens, coins)
+    token = library.ops.where(drawn & decision.verified, token, -1)
     return Verdict(
-        library.cast(decision.num_accepted, draft_tokens.dtype),
-        library.ops.where(decision.failed, -1, token),
+        library.cast(decision.num_accepted, draft_tokens.dtype)[..., 0],
+        library.cast(token, draft_tokens.dtype)[..., 0],
     )
-
-
-def _all_requests(
-    library: Library,
-    decision: Decision,
-    draft_probs: Array | None,
-    target_probs: Array,
-    draft_tokens: Array,
-    coins: Array,
-) -> Array:
-    """Gather one row pair of each request, and draw from all of them at once."""
-    ops = library.ops
-    tau, scale = decision.num_accepted, decision.scale
-    target = library.widen(_rows_at(library, target_probs, tau))
-    if scale is not None:
-        scale = library.cast(scale, target.dtype)[..., None]
-    length = draft_tokens.shape[-1]
-    if not length:
-        return draw_tokens(library, target, coins)
-    place = ops.where(tau < length, tau, length - 1)
-    if draft_probs is None:
-        numbers = library.numbers(target)
-        token = library.gather(draft_tokens, place)
-        drafted = numbers == library.cast(token, numbers.dtype)
-        draft = library.cast(drafted, target.dtype)
-    else:
-        draft = library.widen(_rows_at(library, draft_probs, place))
-    weights = positive_part(library, target, draft, scale)
-    return draw_tokens(library, weights, coins, target, decision.absent)
-
-
-def _rows_at(library: Library, rows: Array, place: Array) -> Array:
-    """Return the row at one place of each request, shape ``(..., V)``."""
-    *leading, length, size = rows.shape
-    index = library.ops.reshape(place, (-1,))
-    if math.prod(leading) != 1:
-        start = length * library.numbers(index)
-        index = start + library.cast(index, start.dtype)
-    taken = library.take_rows(library.ops.reshape(rows, (-1, size)), index)
-    return library.ops.reshape(taken, (*leading, size))
-
-
-def _each_request(
-    library: Library,
-    decision: Decision,
-    draft_probs: Array | None,
-    target_probs: Array,
-    draft_tokens: Array,
-    coins: Array,
-) -> Array:
-    """Draw request by request from views of its rows."""
-    np = library.ops
-    tau = decision.num_accepted
-    drawn = []
-    for at in product(*map(range, tau.shape)):
-        if decision.failed[at]:
-            drawn.append(-1)
-            continue
-        place = (*at, int(tau[at]))
-        weights = target = library.widen(target_probs[place])
-        if not decision.absent[at]:
-            scale = None
-            if decision.scale is not None:
-                scale = decision.scale[at].astype(target.dtype)
-            if draft_probs is None:
-                weights = target.copy() if scale is None else scale * target
-                drafted = draft_tokens[place]
-                weights[drafted] = max(weights[drafted] - 1, 0)
-            else:
-                draft = library.widen(draft_probs[place])
-                weights = positive_part(library, target, draft, scale)
-        drawn.append(draw_row(library, weights, float(coins[at]), target))
-    return np.asarray(drawn, dtype=draft_tokens.dtype).reshape(tau.shape)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from draftproof._chain_checks import check_uniforms
 from draftproof._checks import check_floating, check_vocabulary
 from draftproof._namespace import common_library
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from draftproof._library import Array, Library
 
-__all__ = ["draw", "draw_row", "draw_tokens"]
+__all__ = ["BLOCK", "blocks_of", "draw", "draw_row", "draw_tokens"]
 
 # A constant: a length computed from V would make a new graph of every V. Longer blocks
 # sum less precisely, shorter ones lengthen the running sum over the blocks.
@@ -79,50 +82,67 @@ def draw(weights: Any, uniforms: Any) -> Any:
 
 
 def _draw(library: Library, weights: Array, uniforms: Array) -> Array:
-    return draw_tokens(library, library.widen(weights), uniforms)
+    coins = uniforms[..., None]
+    token, drawn = draw_tokens(library, library.widen(weights), coins)
+    return library.ops.where(drawn, token, -1)[..., 0]
+
+
+class Blocks(NamedTuple):
+    """Rows as a draw looks at them: the sums of all blocks, and one block's entries."""
+
+    sums: Array
+    entries: Callable[[Array], Array]
+
+
+def blocks_of(
+    library: Library, rows: Array, entries: Callable[[Array], Array] | None = None
+) -> Blocks:
+    """Sum the blocks of rows; of short rows, each entry is one."""
+    sums = library.block_sums(rows, BLOCK) if rows.shape[-1] > BLOCK else rows
+    return Blocks(sums, entries or partial(library.take, rows))
 
 
 def draw_tokens(
     library: Library,
     weights: Array,
-    uniforms: Array,
-    fallback: Array | None = None,
+    coins: Array,
+    fallback: Blocks | None = None,
     unused: Array | None = None,
-) -> Array:
-    """Draw from rows in the dtype of the arithmetic; see `draw`.
+) -> tuple[Array, Array]:
+    """Draw from rows in the dtype of the arithmetic, one coin each: shape ``(..., 1)``.
 
-    Where a row sums to zero, or is marked as `unused`, shape ``(...)``, whatever it
-    holds, the draw is from the same row of `fallback`. Whole rows are never merged:
-    their block sums are, and the one block that is looked into.
+    Return the tokens, and whether there was something to draw. See `draw`. Where a row
+    sums to zero, or is marked as `unused`, shape ``(..., 1)``, whatever it holds, the
+    draw is from the same row of `fallback`. Whole rows are never merged: their block
+    sums are, and the one block that is looked into.
     """
     ops = library.ops
-    long = weights.shape[-1] > BLOCK
-    sums = library.block_sums(weights, BLOCK) if long else weights
+    sums, entries_at = blocks_of(library, weights)
     if fallback is not None:
         empty = ops.sum(sums, axis=-1, keepdims=True) == 0
         if unused is not None:
-            empty = empty | unused[..., None]
-        instead = library.block_sums(fallback, BLOCK) if long else fallback
-        sums = ops.where(empty, instead, sums)
+            empty = empty | unused
+        sums = ops.where(empty, fallback.sums, sums)
     running = library.running_sum(sums)
     total = running[..., -1:]
-    coins = library.cast(uniforms, running.dtype)[..., None]
+    coins = library.cast(coins, running.dtype)
     level = coins * total
-    token = _locate(library, running, level, sums)
-    if long:
-        level = level - library.take(library.with_zero(running), token)
-        first = BLOCK * token
-        index = first + library.numbers(weights[..., :BLOCK])
-        inside = index < weights.shape[-1]
-        index = ops.where(inside, index, 0)
-        entries = library.take(weights, index)
+    numbers = library.numbers(sums, sums.shape[-1])
+    token = _locate(library, running, level, sums, numbers)
+    if weights.shape[-1] > BLOCK:
+        level = level - library.sum_before(running, sums, token)
+        # Beyond the end the last entry stands again, and to draw it is to draw that one.
+        last = weights.shape[-1] - 1
+        numbers = library.numbers(weights, BLOCK)
+        index = ops.clip(BLOCK * token + numbers, 0, last)
+        entries = entries_at(index)
         if fallback is not None:
-            entries = ops.where(empty, library.take(fallback, index), entries)
-        entries = ops.where(inside, entries, 0.0)
-        token = first + _locate(library, library.running_sum(entries), level, entries)
-    # Comparisons with NaN are false: what is not finite ends here as well.
-    good = (total > 0) & (total < ops.inf) & (coins >= 0) & (coins < 1)
-    return ops.where(good, token, -1)[..., 0]
+            entries = ops.where(empty, fallback.entries(index), entries)
+        running = library.running_sum(entries)
+        within = _locate(library, running, level, entries, numbers)
+        token = library.take(index, within)
+    # The total less itself is 0, or NaN where the total is not finite.
+    return token, (total > 0) & (ops.floor(coins) == total - total)
 
 
 def draw_row(library: Library, weights: Array, coin: float, fallback: Array) -> int:
@@ -142,18 +162,19 @@ def draw_row(library: Library, weights: Array, coin: float, fallback: Array) -> 
     return BLOCK * block + within
 
 
-def _locate(library: Library, running: Array, level: Array, weights: Array) -> Array:
+def _locate(
+    library: Library, running: Array, level: Array, weights: Array, numbers: Array
+) -> Array:
     """Return the first entry of positive weight above the level, else the last positive.
 
     Not a count of entries below the level: a parallel running sum may decrease, and
     rise at an entry of weight zero.
     """
     ops = library.ops
-    numbers = library.numbers(running)
-    above = ops.where(running > level, 2 * running.shape[-1] - numbers, numbers)
-    # Entries above the level rank before all others, and the earlier ones first.
-    rank = ops.where(weights > 0, above, -1)
-    return ops.argmax(rank, axis=-1, keepdims=True)
+    # Entries above the level rank before all others, and the earlier ones first. That
+    # entry 0 ranks with those of weight zero does no harm: the first of equals is taken.
+    rank = ops.where(running > level, 2 * running.shape[-1] - numbers, numbers)
+    return ops.argmax(library.only(weights > 0, rank), axis=-1, keepdims=True)
 
 
 def _locate_in_row(running: Array, level: float, weights: Array) -> int:

@@ -102,47 +102,61 @@ class Library:
             return numpy_block_sums(rows, length)
         *leading, size = rows.shape
         count, rest = divmod(size, length)
-        whole = rows[..., : size - rest]
+        whole, tail = self.split(rows, size - rest) if rest else (rows, None)
         sums = self.ops.reshape(whole, (*leading, count, length))
         sums = self.ops.sum(sums, axis=-1)
-        if not rest:
+        if tail is None:
             return sums
-        return self.ops.concat([sums, self.row_totals(rows[..., size - rest :])], axis=-1)
+        return self.ops.concat([sums, self.row_totals(tail)], axis=-1)
+
+    def split(self, rows: Array, size: int) -> tuple[Array, Array]:
+        """Return the first so many entries of each row, and the others."""
+        if self.name == "torch":
+            whole, tail = rows.split((size, rows.shape[-1] - size), -1)
+            return whole, tail
+        return rows[..., :size], rows[..., size:]
 
     def running_sum(self, rows: Array) -> Array:
         """Return the running sum along each row, in float64 where there is one."""
         if self.name == "numpy":
             # Casting first is several times faster than casting on the way.
             return rows.astype("float64").cumsum(axis=-1)
-        rows = self.widest(rows)
-        if self.name == "torch":
-            return rows.cumsum(-1)  # the namespace's makes Dynamo warn
-        return self.xp.cumulative_sum(rows, axis=-1)
+        if self.name == "torch":  # the namespace's makes Dynamo warn
+            return rows.cumsum(-1, dtype=self._widest_dtype(rows))
+        return self.xp.cumulative_sum(self.widest(rows), axis=-1)
 
-    def numbers(self, rows: Array) -> Array:
-        """Return 0, 1, ... along the last axis of `rows`, of as many axes."""
-        size = rows.shape[-1]
+    def numbers(self, rows: Array, size: int) -> Array:
+        """Return 0, 1, ..., size - 1 along a last axis, of as many axes as `rows`."""
         if self.name == "torch":
             return self.ops.arange(size, device=rows.device)  # broadcasts as it is
         return self.ops.reshape(self.ops.arange(size), (1,) * (rows.ndim - 1) + (size,))
 
-    def with_last(self, flags: Array, *, last: bool) -> Array:
-        """Append a flag to each row of flags."""
-        if self.name == "torch":
-            return self.ops.nn.functional.pad(flags, (0, 1), value=last)
-        end = self.ops.full((*flags.shape[:-1], 1), last, dtype=self.ops.bool)
-        return self.ops.concat([flags, end], axis=-1)
+    def sum_before(self, running: Array, rows: Array, index: Array) -> Array:
+        """Return the running sum of `rows` before the entries at the indices."""
+        if self.name == "torch" and running.dtype == self.ops.float64:
+            return self.take(running - rows, index)  # off by a rounding of float64
+        zero = self.ops.zeros_like(running[..., :1])
+        return self.take(self.ops.concat([zero, running], axis=-1), index)
 
-    def with_zero(self, rows: Array) -> Array:
-        """Put a zero before each row."""
+    def only(self, flags: Array, array: Array) -> Array:
+        """Return the entries of a finite array where the flags are true, else 0."""
         if self.name == "torch":
-            return self.ops.nn.functional.pad(rows, (1, 0))
-        return self.ops.concat([self.ops.zeros_like(rows[..., :1]), rows], axis=-1)
+            return array * flags
+        return self.ops.where(flags, array, self.ops.zeros_like(array))
 
-    def first(self, flags: Array) -> Array:
-        """Return the place of the first true flag of each row; there must be one."""
-        flags = self.cast(flags, self.ops.int8)
-        return self.ops.argmax(flags, axis=-1, keepdims=True)[..., 0]
+    def leading(self, flags: Array) -> Array:
+        """Return how many flags are true before the first false, shape ``(..., 1)``."""
+        if self.name == "torch":
+            # Not the form below: with a changing batch size, PyTorch 2.13 compiles a
+            # concatenation of booleans for the CPU into code that does not build.
+            length = flags.shape[-1]
+            if not length:
+                return flags.sum(-1, keepdim=True)
+            numbers = self.numbers(flags, length)
+            return self.ops.add(numbers, flags, alpha=length).amin(-1, keepdim=True)
+        end = self.ops.full((*flags.shape[:-1], 1), fill_value=True, dtype=self.ops.bool)
+        stops = self.cast(self.ops.concat([~flags, end], axis=-1), self.ops.int8)
+        return self.ops.argmax(stops, axis=-1, keepdims=True)
 
     def finite(self, array: Array) -> Array:
         """Whether each entry is neither NaN nor infinite."""

@@ -108,19 +108,16 @@ def emitted_tokens(draft_tokens: Any, verdict: Verdict[Any], *, fill: int = -1) 
     xp = library.xp
     behind = verdict.next_token[..., None]
     tokens = xp.concat([draft_tokens, behind], axis=-1)
-    place = library.cast(library.numbers(tokens), tokens.dtype)
+    place = library.cast(library.numbers(tokens, tokens.shape[-1]), tokens.dtype)
     accepted = verdict.num_accepted[..., None]
     filled = xp.where(place == accepted, behind, xp.full_like(tokens, fill))
     return xp.where(place < accepted, tokens, filled)
 
 
 def _match(library: Library, draft_tokens: Array, target_tokens: Array) -> Verdict[Array]:
-    xp = library.xp
-    length = draft_tokens.shape[-1]
-    other = draft_tokens != target_tokens[..., :length]
-    stops = library.with_last(other | (draft_tokens == -1), last=True)
-    num_accepted = library.first(stops)
+    same = draft_tokens == target_tokens[..., : draft_tokens.shape[-1]]
+    num_accepted = library.leading(same & (draft_tokens != -1))
+    next_token = library.take(target_tokens, num_accepted)
     return Verdict(
-        xp.astype(num_accepted, draft_tokens.dtype),
-        library.gather(target_tokens, num_accepted)[..., 0],
+        library.cast(num_accepted, draft_tokens.dtype)[..., 0], next_token[..., 0]
     )

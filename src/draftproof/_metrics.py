@@ -214,9 +214,9 @@ def _thresholds(
                 block_terms(library, draft_probs, target_probs, drafted)
             )
         ]
-    alive = found and drafted.present[..., 0]
+    alive = found and ~drafted.absent[..., 0]
     for i, threshold in enumerate(found):
-        alive = alive & drafted.present[..., i]
+        alive = alive & ~drafted.absent[..., i]
         found[i] = ops.where(alive, threshold, ops.zeros_like(threshold))
     return found
 

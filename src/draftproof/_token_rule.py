@@ -6,7 +6,7 @@ import math
 from itertools import product
 from typing import TYPE_CHECKING
 
-from draftproof._drafted import Decision, read_coins, read_drafted
+from draftproof._drafted import Decision, behind, fair, read_coins, read_drafted
 
 if TYPE_CHECKING:
     from draftproof._library import Array, Library
@@ -24,17 +24,12 @@ def decide_token(
     """Accept ``x_i`` if ``u_i * q_i(x_i) < p_i(x_i)``, up to the first failure."""
     coins = read_coins(library, uniforms, target_probs)
     drafted = read_drafted(library, draft_probs, target_probs, draft_tokens, coins.dtype)
-    legal = drafted.legal & (coins >= 0) & (coins < 1)
+    legal = drafted.legal & fair(library, coins)
     accepted = legal & (coins * drafted.draft < drafted.target)
-    num_accepted = library.first(library.with_last(~accepted, last=True))
-    absent = library.with_last(~drafted.present, last=True)
-    failed = library.with_last(drafted.present & ~legal, last=False)
-    return Decision(
-        num_accepted,
-        None,
-        library.gather(absent, num_accepted)[..., 0],
-        library.gather(failed, num_accepted)[..., 0],
-    )
+    num_accepted = library.leading(accepted)
+    place, absent = behind(library, drafted, num_accepted)
+    verified = absent | library.take(legal, place) if coins.shape[-1] else absent
+    return Decision(num_accepted, place, None, absent, verified)
 
 
 def decide_token_rows(
@@ -52,26 +47,26 @@ def decide_token_rows(
         draft = None if draft_probs is None else draft_probs[at]
         coins, tokens = uniforms[at].tolist(), draft_tokens[at].tolist()
         decided.append(_decide_one(draft, target_probs[at], tokens, coins))
-    num_accepted, absent, failed = (
-        np.asarray(column).reshape(shape)
+    num_accepted, absent, verified = (
+        np.asarray(column).reshape((*shape, 1))
         for column in (zip(*decided, strict=True) if decided else ([], [], []))
     )
-    return Decision(num_accepted, None, absent, failed)
+    return Decision(num_accepted, num_accepted, None, absent, verified)
 
 
 def _decide_one(
     draft: Array | None, target: Array, tokens: list[int], coins: list[float]
 ) -> tuple[int, bool, bool]:
-    """Return how many are accepted, and whether none or no legal draft stands behind."""
+    """Return how many are accepted, whether none stands behind, and if that is legal."""
     for i, token in enumerate(tokens):
         if token == -1:
-            return i, True, False
+            return i, True, True
         if not 0 <= token < target.shape[-1]:
-            return i, False, True
+            return i, False, False
         q = 1.0 if draft is None else float(draft[i, token])
         p, coin = float(target[i, token]), coins[i]
         if not (math.isfinite(q) and math.isfinite(p) and 0 <= coin < 1):
-            return i, False, True
-        if not coin * q < p:
             return i, False, False
-    return len(tokens), True, False
+        if not coin * q < p:
+            return i, False, True
+    return len(tokens), True, True

@@ -20,7 +20,10 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.section("ratios to draftproof in this run: of least times, of medians")
     for group, data in times.items():
         write(group)
-        own = data["draftproof"]
+        own = data.get("draftproof")
+        if not own:
+            write("  no time of draftproof to compare with")
+            continue
         for who, others in data.items():
             least, median = min(others), statistics.median(others)
             ratios = f"{least / min(own):6.2f}x {median / statistics.median(own):6.2f}x"

@@ -54,7 +54,8 @@ def find(subject: Callable[..., Any] | str) -> Callable[..., Any]:
     if not callable(found):
         msg = f"`subject` is a {type(found).__name__}; needed is something to call"
         raise CouldNotRunError(msg)
-    return found
+    called: Callable[..., Any] = found
+    return called
 
 
 def name_of(subject: Callable[..., Any] | str) -> str:

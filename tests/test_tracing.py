@@ -55,6 +55,12 @@ def expected(rates):
     return (draftproof.expected_tokens(rates, 3),)
 
 
+def filtered(logits, temperature, top_k, top_p):
+    """Filter with a number of each request, and one for all."""
+    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    return (draftproof.apply_filters(logits, min_p=0.1, **options),)
+
+
 # Functions that trace, with arguments; every other public function must be in EAGER.
 TRACED = {
     "accept_residual": (accept_residual, (ROWS, TARGETS, TOKENS)),
@@ -78,6 +84,7 @@ TRACED = {
         (CHAIN, CHAIN_TARGETS, CHAIN_TOKENS),
     ),
     "expected_tokens": (expected, (UNIFORMS[:, 0],)),
+    "apply_filters": (filtered, (ROWS, UNIFORMS[:, 0], TOKENS + 2, UNIFORMS[:, 1])),
 }
 EAGER = {"speculative_decode_step", "check_probs"}
 TYPES = {"AcceptResidual", "DecodeStep", "Verdict"}

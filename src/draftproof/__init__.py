@@ -24,6 +24,7 @@ next token, bonus token
 from draftproof._batch import AcceptResidual, accept_residual
 from draftproof._chain import Verdict, verify_chain
 from draftproof._draw import draw
+from draftproof._filters import apply_filters
 from draftproof._match import emitted_tokens, match_tokens
 from draftproof._metrics import acceptance_rate, accepted_law, expected_tokens
 from draftproof._step import DecodeStep, speculative_decode_step
@@ -36,6 +37,7 @@ __all__ = [
     "accept_residual",
     "acceptance_rate",
     "accepted_law",
+    "apply_filters",
     "check_probs",
     "draw",
     "emitted_tokens",

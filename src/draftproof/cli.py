@@ -1,4 +1,4 @@
-"""The command line: ``draftproof demo`` and ``draftproof explain``."""
+"""The command line: ``draftproof demo | explain | check | vectors``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from draftproof import __version__
+from draftproof._kit_commands import add_check, add_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 if the command could not run.
+        0, or 2 if the command could not run; ``check`` has 1 for what does not conform.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -53,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands)
     _add_explain(commands)
+    add_check(commands)
+    add_vectors(commands)
     return parser
 
 

@@ -51,8 +51,15 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("options", FILTERS, ids=str)
-@pytest.mark.parametrize("backend", VALUED, ids=lambda backend: backend.name.lower())
+# JAX compiles every combination anew: it has the one that has everything.
+CASES = [
+    pytest.param(backend, options, id=f"{backend.name.lower()} {options}")
+    for backend in VALUED
+    for options in (FILTERS[-2:-1] if backend.is_jax else FILTERS)
+]
+
+
+@pytest.mark.parametrize(("backend", "options"), CASES)
 def test_filters_are_their_definition(backend, options):
     """Kept tokens and probabilities are those of the definition."""
     logits = np.random.default_rng(0).normal(size=(5, SIZE)).astype(np.float32)

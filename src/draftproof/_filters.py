@@ -137,12 +137,12 @@ def _least(
 ) -> Array:
     """Return the least logit of the tokens that top-k and top-p leave."""
     ops, last = library.ops, rows.shape[-1] - 1
-    order = library.sorted_down(rows)
+    order = _sorted_down(library, rows)
     least = order[..., -1:]
     if "top_k" in numbers:
         least = library.take(order, ops.clip(numbers["top_k"] - 1, 0, last))
     if "top_p" in numbers:
-        shares = ops.exp(library.sorted_down(heated))
+        shares = ops.exp(_sorted_down(library, heated))
         shares = ops.where(order >= least, shares, ops.zeros_like(shares))
         running = library.running_sum(shares)
         before = running - library.cast(shares, running.dtype)
@@ -151,6 +151,13 @@ def _least(
         place = ops.sum(short, axis=-1, keepdims=True) - 1
         least = ops.maximum(least, library.take(order, ops.clip(place, 0, last)))
     return least
+
+
+def _sorted_down(library: Library, rows: Array) -> Array:
+    """Return each row sorted, the largest entry first."""
+    if library.name == "torch":
+        return rows.sort(-1, descending=True).values
+    return library.xp.sort(rows, axis=-1, descending=True)
 
 
 def _largest(library: Library, rows: Array) -> Array:

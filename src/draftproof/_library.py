@@ -125,12 +125,6 @@ class Library:
             return rows.cumsum(-1, dtype=self._widest_dtype(rows))
         return self.xp.cumulative_sum(self.widest(rows), axis=-1)
 
-    def sorted_down(self, rows: Array) -> Array:
-        """Return each row sorted, the largest entry first."""
-        if self.name == "torch":
-            return rows.sort(-1, descending=True).values
-        return self.xp.sort(rows, axis=-1, descending=True)
-
     def numbers(self, rows: Array, size: int) -> Array:
         """Return 0, 1, ..., size - 1 along a last axis, of as many axes as `rows`."""
         if self.name == "torch":

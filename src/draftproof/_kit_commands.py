@@ -139,11 +139,11 @@ def _report(options: argparse.Namespace) -> Report:
 def _self_test(options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from draftproof.conformance import self_test
+    from draftproof.conformance._self_test import self_test, table
 
-    result = self_test(quick=options.quick)
-    Console().print(result)
-    return _CONFORMS if result.passed else _DOES_NOT
+    results = self_test(quick=options.quick, seed=options.seed)
+    Console().print(table(results))
+    return _CONFORMS if all(result.ok for result in results) else _DOES_NOT
 
 
 def _vectors(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -98,12 +99,7 @@ class Variant:
 
     def joint_law(self, model: Model) -> dict[Tokens, Fraction]:
         """Return the law of K + 1 tokens: emitted, then completed from the target."""
-        emitted: dict[Tokens, Fraction] = {}
-        for path, drafted in model.paths():
-            for (accepted, token), prob in self.outcomes(path).items():
-                tokens = (*path.tokens[:accepted], token)
-                emitted[tokens] = emitted.get(tokens, ZERO) + drafted * prob
-        return completed(model, emitted, model.draft_length + 1)
+        return dict(_joint_law(self, model))
 
     def decide(self, path: Path, uniforms: Sequence[Fraction]) -> tuple[int, int]:
         """Return the number accepted and the next token for K + 1 uniforms."""
@@ -124,6 +120,16 @@ class Variant:
     def _drawn_from(self, path: Path, accepted: int) -> Row:
         weights = self.weights(path, accepted)
         return weights if any(weights) else path.target[min(accepted, len(path.tokens))]
+
+
+@cache
+def _joint_law(variant: Variant, model: Model) -> dict[Tokens, Fraction]:
+    emitted: dict[Tokens, Fraction] = {}
+    for path, drafted in model.paths():
+        for (accepted, token), prob in variant.outcomes(path).items():
+            tokens = (*path.tokens[:accepted], token)
+            emitted[tokens] = emitted.get(tokens, ZERO) + drafted * prob
+    return completed(model, emitted, model.draft_length + 1)
 
 
 def ratio(target: Row, draft: Row, token: int) -> Fraction:

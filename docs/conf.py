@@ -28,7 +28,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx-mathjax-offline",  # formulas without a network
 ]
-exclude_patterns = ["_build", "_generated", "real_model_table.md"]
+exclude_patterns = ["_build", "_generated", "*_table.md"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"

@@ -76,7 +76,9 @@ def verify_chain(
         nothing is accepted. Padded requests are told apart by it alone.
     uniforms : array, shape (..., K + 1)
         Uniform numbers in [0, 1), float32 or float64: a coin for each draft and, last,
-        the number that draws the next token.
+        the number that draws the next token. New ones for every call: rule ``"block"``
+        reads the coins behind the accepted tokens too, and reused at the same places of
+        the text they would bias it.
     rule : {"token", "block"}, optional
         The rule of acceptance; a constant under transformations.
 

@@ -101,7 +101,7 @@ def _check(options: argparse.Namespace) -> int:
     except CouldNotRunError as error:
         print(f"draftproof check: {error}", file=sys.stderr)
         return _COULD_NOT_RUN
-    Console().print(report)
+    Console().print(report, crop=False)
     if options.json is not None:
         text = json.dumps(report.to_json(), indent=2)
         options.json.write_text(text + "\n", encoding="utf-8")

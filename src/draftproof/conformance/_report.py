@@ -67,7 +67,7 @@ class Report:
     rule : str or None
         The rule it was held to.
     conforms : bool
-        Whether everything that was checked was as it should be.
+        Whether everything was checked and was as it should be.
     fault : str or None
         The name of the fault that explains what was seen, where one does.
     checks : tuple of Check
@@ -125,7 +125,7 @@ class Report:
         from rich.console import Console
 
         text = StringIO()
-        Console(file=text, width=100, color_system=None).print(self)
+        Console(file=text, width=100, color_system=None).print(self, crop=False)
         return text.getvalue()
 
 

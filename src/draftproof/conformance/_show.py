@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -27,7 +28,9 @@ def shown(report: Report) -> Iterator[Any]:
             yield Padding(Text(f"{name}: {found}"), (0, 0, 0, 2))
     if report.snippet:
         yield Text("To see the first failure again", style="bold")
-        yield Padding(Text(report.snippet.rstrip()), (0, 0, 0, 2))
+        # Never wrapped: it is there to be copied.
+        lines = indent(report.snippet.rstrip(), "  ")
+        yield Text(lines, no_wrap=True, overflow="ignore")
     known = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     yield Text(f"seed {report.seed}; {report.seconds:.1f} s; {known}", style="dim")
 
@@ -37,8 +40,10 @@ def _verdict(report: Report) -> Text:
     text = Text(f"{report.subject}, as {report.kind}{held}: ")
     if report.conforms:
         text.append("conforms", style="bold green")
-    else:
+    elif any(not check.passed for check in report.checks):
         text.append("does not conform", style="bold red")
+    else:
+        text.append("not known", style="bold yellow")
     if report.fault:
         text.append(f"; suspected fault: {report.fault}", style="red")
     if not report.complete:

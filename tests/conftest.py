@@ -71,9 +71,17 @@ COMPILED = ("[accept_residual]", "[verify_chain]", "[verify_chain block]")
 COMPILING = ("test_jax_jit", "test_jax_traces", "test_torch_compile")
 
 
+LATER = (
+    "test_the_kit_judges_the_rest",
+    "test_our_own_verifier_conforms_in_jax",
+    "test_the_sampler_compiles_and_needs_no_values",
+    "test_the_loop_of_jax_has_the_law_of_the_model",
+)
+
+
 def later(item) -> bool:
     """Whether a test is left to the thorough run."""
-    if item.name.startswith("test_the_kit_judges_the_rest"):
+    if item.name.startswith(LATER):
         return True
     if item.path.name in CHAIN_TESTS:
         return "jax" in item.name and item.name not in KEPT_ON_JAX

@@ -47,9 +47,10 @@ def decide_token_rows(
         draft = None if draft_probs is None else draft_probs[at]
         coins, tokens = uniforms[at].tolist(), draft_tokens[at].tolist()
         decided.append(_decide_one(draft, target_probs[at], tokens, coins))
+    columns = zip(*decided, strict=True) if decided else ([], [], [])
     num_accepted, absent, verified = (
-        np.asarray(column).reshape((*shape, 1))
-        for column in (zip(*decided, strict=True) if decided else ([], [], []))
+        np.asarray(column, dtype=kind).reshape((*shape, 1))
+        for column, kind in zip(columns, ("int64", "bool", "bool"), strict=True)
     )
     return Decision(num_accepted, num_accepted, None, absent, verified)
 

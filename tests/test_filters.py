@@ -123,6 +123,12 @@ def test_edges(logits, options, expected):
         np.testing.assert_array_equal(found, np.asarray(expected, found.dtype))
 
 
+def test_top_p_of_one_leaves_every_token():
+    """Also those whose share of the mass is lost in a sum."""
+    found = apply_filters(np.asarray([0.0, -50.0, -100.0]), top_p=1.0)
+    assert (found > 0).all()
+
+
 def test_order_of_temperature_and_top_p():
     """Public fault D08: temperature first keeps one token, temperature last two."""
     logits = np.asarray([2, 1, 0.5, 0])

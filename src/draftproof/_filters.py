@@ -47,8 +47,8 @@ def apply_filters(
         float16, bfloat16, float32 or float64; ``-inf`` for a forbidden token.
     temperature : float or array, shape (...), optional
         At least 0.
-    top_k : int or array of integers, shape (...), optional
-        At least 1; V leaves it out for a request.
+    top_k : int or array, shape (...), optional
+        Integers of at least 1; V leaves it out for a request.
     top_p : float or array, shape (...), optional
         In (0, 1]; 1 leaves it out for a request.
     min_p : float or array, shape (...), optional
@@ -147,7 +147,8 @@ def _least(
         running = library.running_sum(shares)
         before = running - library.cast(shares, running.dtype)
         enough = library.cast(numbers["top_p"], running.dtype) * running[..., -1:]
-        short = library.cast(before < enough, ops.int32)
+        # Before a token whose share is lost in the sum there may be all of it.
+        short = library.cast((before < enough) | (numbers["top_p"] == 1), ops.int32)
         place = ops.sum(short, axis=-1, keepdims=True) - 1
         least = ops.maximum(least, library.take(order, ops.clip(place, 0, last)))
     return least

@@ -72,7 +72,7 @@ class Report:
         The name of the fault that explains what was seen, where one does.
     checks : tuple of Check
         What was run.
-    conventions : dict of str to str
+    conventions : dict
         Where conventions legitimately differ, the one that was found.
     seed : int
         The seed of everything random.
@@ -82,7 +82,7 @@ class Report:
         How long it took.
     snippet : str or None
         Lines of Python that show the first failure again.
-    versions : dict of str to str
+    versions : dict
         Of Python and the libraries.
     """
 

@@ -98,7 +98,7 @@ def write(path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    path : str or path-like
+    path : str
         The file; one that exists is replaced.
 
     Examples

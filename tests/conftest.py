@@ -67,7 +67,7 @@ def pytest_configure(config):
 # and the loops of the pages; and it compiles the functions that others are made of.
 CHAIN_TESTS = ("test_chain.py", "test_draw.py", "test_match.py", "test_metrics.py")
 KEPT_ON_JAX = ("test_golden_vectors[jax-float32]", "test_public_faults[jax_x64]")
-COMPILED = ("[accept_residual]", "[verify_chain]", "[verify_chain block]")
+COMPILED = ("[accept_residual]", "[verify_chain]")
 COMPILING = ("test_jax_jit", "test_jax_traces", "test_torch_compile")
 
 
@@ -76,6 +76,10 @@ LATER = (
     "test_our_own_verifier_conforms_in_jax",
     "test_the_sampler_compiles_and_needs_no_values",
     "test_the_loop_of_jax_has_the_law_of_the_model",
+    "test_lossless_on_other_libraries[jax_x64",
+    "test_batch_equals_loop[jax-bfloat16",
+    "test_batch_equals_loop[jax_x64",
+    "test_filters_are_their_definition[jax_x64",
 )
 
 

@@ -89,7 +89,8 @@ def power(rng, runs):
     )
     print("## Counts of other laws, as many as a quick check draws\n")
     print(
-        f"Not rejected, of {runs:,} (so give or take {(0.001 / runs) ** 0.5:.2%}); at the stated total variation of 0.03 at most "
+        f"Not rejected, of {runs:,} (so give or take {(0.001 / runs) ** 0.5:.2%}); at "
+        f"the stated total variation of 0.03 at most "
         f"{1 - POWER:.1%} are to be.\n"
     )
     print("| law | missed | on model | total variation |")

@@ -116,33 +116,20 @@ def decisions(peer: Peer, subject: Callable[..., Any]) -> Report:
     return session.report()
 
 
-COLUMNS = (
-    "package",
-    "function",
-    "checked as",
-    "held to",
-    "verdict",
-    "suspected fault",
-    "conventions",
-    "sees",
-    "requests",
-    "seconds",
-)
+COLUMNS = ("function", "held to", "verdict", "alone", "sees", "requests", "seconds")
 TITLES = (f"| {' | '.join(COLUMNS)} |", f"|{' --- |' * len(COLUMNS)}")
 
 
 def row(peer: Peer, report: Report) -> str:
     """Return the line of a report."""
     version = importlib.metadata.version(peer.package)
-    found = "; ".join(f"{name}: {found}" for name, found in report.conventions.items())
+    verdict = "conforms" if report.conforms else "does not conform"
+    alone = report.conventions.get("same seed, request alone", "")
     cells = (
-        f"{peer.package} {version}",
-        str(peer),
-        report.kind,
-        f"{peer.rule} rule",
-        "conforms" if report.conforms else "does not conform",
-        report.fault or "",
-        found,
+        f"{peer}, {peer.package} {version}",
+        f"{peer.rule} rule, as {report.kind}",
+        f"{verdict}: {report.fault}" if report.fault else verdict,
+        "other tokens" if alone.startswith("other") else alone and "same tokens",
         seen_by(report),
         f"{sum(check.cases for check in report.checks if counted(check)):,}",
         f"{report.seconds:.0f}",

@@ -136,16 +136,6 @@ def test_check_command_could_not_run(here, capsys, arguments, said):
     assert said in capsys.readouterr().err
 
 
-def test_vectors_command(tmp_path, capsys):
-    """The file is written, and is the packaged one; a bad path is an error."""
-    from draftproof.conformance import vectors
-
-    assert main(["vectors", "--out", str(tmp_path / "v.json")]) == 0
-    assert json.loads((tmp_path / "v.json").read_text()) == vectors.load()
-    assert main(["vectors", "--out", str(tmp_path / "none" / "v.json")]) == 2
-    assert "draftproof vectors:" in capsys.readouterr().err
-
-
 def test_find_takes_a_function_or_its_name():
     """A callable is itself; a name may have dots."""
     assert find(len) is len

@@ -616,3 +616,13 @@ def test_the_cpp_reader_knows_enough_json():
     """It reads no escapes: so no string of the file has one."""
     assert "\\" not in PACKAGED.read_text(encoding="ascii")
     assert json.dumps(DOCUMENT).count('"') % 2 == 0
+
+
+def test_vectors_command(tmp_path, capsys):
+    """The file is written, and is the packaged one; a bad path is an error."""
+    from draftproof.cli import main
+
+    assert main(["vectors", "--out", str(tmp_path / "v.json")]) == 0
+    assert json.loads((tmp_path / "v.json").read_text()) == vectors.load()
+    assert main(["vectors", "--out", str(tmp_path / "none" / "v.json")]) == 2
+    assert "draftproof vectors:" in capsys.readouterr().err
